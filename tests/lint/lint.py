@@ -93,9 +93,9 @@ class Lint:
             if not match:
                 continue
             quote, target = match.groups()
-            for pattern, owner in self.table["only"].items():
-                if re.match(pattern, target) and not under(path, owner):
-                    self._report(path, number, f"only {owner} includes <{target}>")
+            for pattern, owners in self.table["only"].items():
+                if re.match(pattern, target) and not any(under(path, owner) for owner in owners):
+                    self._report(path, number, f"only {', '.join(owners)} includes <{target}>")
             resolved = self._resolve(target)
             if resolved is None:
                 if quote == '"':
