@@ -15,12 +15,20 @@ namespace nax {
 
 struct TargetInfo;  // device/targets
 
+// What a scalar argument holds: the operand's value, or the number of elements that op `op` reduces to one (mean, norms).
+enum class ScalarSource : uint8_t { kOperand = 0, kReducedCount = 1 };
+
 // Where one program argument comes from. For views and scalars: operand `operand` (inputs, then outputs) of window op `op`.
 struct ArgBinding {
   ArgKind kind = ArgKind::kView;
   uint32_t op = 0;
   uint8_t operand = 0;
+  ScalarSource source = ScalarSource::kOperand;
 };
+
+// Fills a cell of the argument table but for `data`: offset, sizes and strides of a view, the value of a scalar. The only
+// way to bind an argument (derived scalars). Gives the view's buffer, or -1.
+BufferIndex bind_arg(const Window& window, const ArgBinding& binding, ArgValue* out);
 
 struct PlannedLaunch {
   // 1 to 4 variants; the first whose guards hold is launched. `keys[i]` identifies programs[i] across windows and processes
