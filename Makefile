@@ -7,6 +7,9 @@
 help:
 	@sed -n '1,/^$$/s/^# //p' Makefile
 
+# PYTHON names another Python 3.11: make test PYTHON=...
+export PYTHON
+
 setup:
 	@api/cmake/setup.sh
 

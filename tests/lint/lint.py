@@ -10,7 +10,6 @@ import tomllib
 from pathlib import Path
 
 SOURCES = (".h", ".hpp", ".c", ".cc", ".cpp", ".inc")
-HEADERS = (".h", ".hpp")
 HAND_WRITTEN = SOURCES + (".py",)
 TEXT = HAND_WRITTEN + (".sh", ".cmake", ".md", ".txt", ".json", ".map", ".in", ".yml")
 TEXT_NAMES = ("Makefile", "run", ".clang-format", ".clang-tidy", ".gitignore")
@@ -85,8 +84,6 @@ class Lint:
         if folder is None:
             self._report(path, 0, "lies in no folder of the table")
             return []
-        if path.endswith(HEADERS) and not any(l.startswith(("#pragma once", "#ifndef")) for l in lines):
-            self._report(path, 0, "header without an include guard")
         edges = []
         for number, line in enumerate(lines, 1):
             match = INCLUDE.match(line)
