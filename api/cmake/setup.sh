@@ -30,7 +30,7 @@ find_python() {
     fi
   done
 }
-[ -z "${PYTHON:-}" ] || is_311 "$PYTHON" || die "PYTHON=$PYTHON is not a working Python 3.11"
+[ -z "${PYTHON:-}" ] || is_311 "$PYTHON" || say "PYTHON=$PYTHON is not a working Python 3.11; looking for another"
 python=$(find_python)
 
 # --- system packages ------------------------------------------------------------------------------------------------
