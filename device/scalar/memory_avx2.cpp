@@ -1,0 +1,1 @@
+#include "device/scalar/memory_kernels.h"

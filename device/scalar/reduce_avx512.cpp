@@ -1,0 +1,1 @@
+#include "device/scalar/reduce_kernels.h"

@@ -1,0 +1,1 @@
+#include "device/scalar/strip_f32_kernels.h"

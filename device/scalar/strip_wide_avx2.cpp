@@ -1,0 +1,1 @@
+#include "device/scalar/strip_wide_kernels.h"
