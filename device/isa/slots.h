@@ -42,6 +42,11 @@ class SlotBuilder {
   // Product of many; 1 for none.
   SlotId product(const std::vector<SlotId>& factors);
 
+  // The slot as it stands, interned but not folded: for the text form, which keeps what was written.
+  SlotId exact(const Slot& slot) { return intern(slot); }
+  // Makes a slot that was appended by hand known to later calls.
+  void note(SlotId id) { ids_.emplace((*slots_)[id], id); }
+
   // The value, if it is known without arguments; kNoSlot is 0.
   std::optional<int64_t> constant_value(SlotId slot) const;
   // The table is full (32767 slots): later calls return kNoSlot, and the program must not be used.
