@@ -45,7 +45,7 @@ void on_fault(int) { siglongjmp(g_fault, 1); }
   struct sigaction action = {}, old;
   action.sa_handler = on_fault;
   sigaction(SIGSEGV, &action, &old);
-  bool faulted = true;
+  volatile bool faulted = true;  // changed between sigsetjmp and siglongjmp
   if (sigsetjmp(g_fault, 1) == 0) {
     (void)*reinterpret_cast<volatile char*>(address);
     faulted = false;
