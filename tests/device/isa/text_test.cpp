@@ -9,7 +9,7 @@
 #include <string>
 
 #include "device/isa/equal.h"
-#include "random_program.h"
+#include "tests/device/isa/random_program.h"
 
 namespace nax {
 namespace {
