@@ -23,7 +23,7 @@ constexpr std::array<OpcodeInfo, kOpcodeCount> kOpcodes = {{
     {"activation", kScalarFn, 1, 1, kACT, "one tile of dst's shape", ""},
     {"tensor_copy", kNoFn, 1, 1, kACT | kDVE | kPOOL, "one tile; converts to dst's dtype; [p, 1] broadcasts", ""},
     {"memset", kNoFn, 1, 1, kACT | kDVE | kPOOL, "one scalar", ""},
-    {"x.select", kScalarFn, 3, 3, kDVE | kPOOL, "condition tile, then tiles or scalars",
+    {"x.select", OpcodeFn::kSelect, 3, 3, kDVE | kPOOL, "condition tile, then tiles or scalars",
      "nki's predicated copy has one source tile; ATen's where has two, of any layout"},
     {"x.pointwise", kScalarFn, 1, 3, kDVE | kPOOL, "tiles or scalars, broadcast to dst's shape",
      "ATen functions that no engine has as one instruction: divide, 64-bit types, logarithms and angles of full range"},

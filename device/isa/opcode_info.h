@@ -14,7 +14,8 @@ namespace nax {
 constexpr uint8_t engine_bit(Engine e) { return static_cast<uint8_t>(1u << static_cast<int>(e)); }
 
 // Which function table the opcode's function name comes from.
-enum class OpcodeFn : uint8_t { kNone = 0, kScalar = 1, kReduce = 2 };
+// kSelect: the one function is implied by the opcode (Instr::fn is ScalarOp::kSelect, the text does not name it).
+enum class OpcodeFn : uint8_t { kNone = 0, kScalar = 1, kReduce = 2, kSelect = 3 };
 
 struct OpcodeInfo {
   std::string_view name;       // text form; "x." marks extensions

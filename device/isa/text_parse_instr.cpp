@@ -53,7 +53,8 @@ bool TextParser::assignment(bool finish) {
   }
   const OpcodeInfo& info = opcode_info(instr.opcode);
   if (instr.opcode == Opcode::kPartitionReduce) instr.order = ReduceOrder::kColumn;
-  if (info.fn != OpcodeFn::kNone) {
+  if (info.fn == OpcodeFn::kSelect) instr.fn = ScalarOp::kSelect;
+  if (info.fn == OpcodeFn::kScalar || info.fn == OpcodeFn::kReduce) {
     const Token fn = token_;
     if (fn.kind != TokenKind::kName) return expected("the function of " + std::string(info.name));
     if (info.fn == OpcodeFn::kScalar && !scalar_op_from_name(fn.text, &instr.fn)) {

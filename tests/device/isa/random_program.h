@@ -120,6 +120,8 @@ class RandomProgram {
       do i.fn = static_cast<ScalarOp>(below(kScalarOpLimit));
       while (scalar_op_name(i.fn).empty());
       operands = scalar_op_info(i.fn).arity;
+    } else if (info.fn == OpcodeFn::kSelect) {
+      i.fn = ScalarOp::kSelect;
     } else if (info.fn == OpcodeFn::kReduce) {
       i.reduce = static_cast<ReduceFn>(below(6));
       i.order = static_cast<ReduceOrder>(below(3));
