@@ -176,7 +176,8 @@ V trig(V x, int quarter) {
   auto odd = (quadrant & quadrant.lit(1)) != quadrant.lit(0);
   auto minus = (quadrant & quadrant.lit(2)) != quadrant.lit(0);
   V y = select(odd, cosine, sine);
-  return select(minus, -y, y);
+  y = select(minus, -y, y);
+  return quarter == 0 ? select(x == x.lit(0.0f), x, y) : y;  // sin(-0) = -0
 }
 
 template <class V>
