@@ -8,18 +8,20 @@
 // Values and rows
 //   A *run* covers rows [p0, p1) of the partition axis and elements [f0, f1) of the linearised free axis, at fixed
 //   coordinates of the loop axes. Value shapes: kFull has one element for each (row, free) pair, kRow one a row, kColumn
-//   one a free element (the result of a partition reduction, only in `finish`), kOne one for the whole run.
+//   one a free element, kOne one for the whole run. A column reduction's `finish` is a lane program of its own over one row:
+//   there kColumn results appear as kFull and kOne results as kRow, loaded from accumulators.
 //
 // Stages
 //   A row reduction ends a stage: its result is known only when the row's last element has been seen. Stage s first
 //   executes its `row_ops` (kRow and kOne values: once a row), then its `strip_ops` (kFull values: once an element, in
 //   any grouping of elements, ascending), then closes the reductions among them. A kFull value used in a later stage has
-//   a `row_buffer`; a load may instead be repeated there (`rereadable`). A program without reductions has one stage.
+//   a `row_buffer`; a `rereadable` load is listed again in each stage that uses it instead. A program without reductions has
+//   one stage.
 //
 // What a JIT may assume of a RowRunFn call
-//   * args->accesses has one entry for each of `accesses`, in order; pointers are valid for the whole run; distinct stores do
-//     not overlap, and a load overlaps a store only if they are the same view or args->aliased is set. With `aliased`
-//     the loads and stores must keep their program order for each element.
+//   * args->accesses has one entry for each of `accesses`, in order; pointers are valid for the whole run. Accesses of
+//     different arguments do not overlap: where a launch breaks that, the interpreter runs it. Accesses of one argument may
+//     meet in the same element only; their program order counts there.
 //   * If the program has a kRow-order, kTree or scan reduction along free, f0 == 0 and f1 is the whole row.
 //   * Rows never have different lengths within one call: the executor splits tails off.
 //   * With n_free == 1 the element of an access at (p, f) is base + p * row_stride + f * free_stride[0], in elements. For
@@ -49,7 +51,7 @@ enum class LaneOpKind : uint8_t {
   kApply = 2,            // dst = fn(src...)
   kConvert = 3,          // dst = src[0], to dst's lane and dtype (also tensor_copy and memset)
   kReduce = 4,           // dst (kRow) = reduce src[0] (kFull) along free
-  kPartitionReduce = 5,  // column_accumulators[accumulator] op= src[0], row by row; dst exists in `finish` only
+  kPartitionReduce = 5,  // column_accumulators[accumulator] op= src[0], row by row
   kIota = 6,             // dst = src[0] + index(access) * src[1]; the access is virtual: its "address" is the index
   kScan = 7,             // dst = running reduction of src[0] along free
   kPhilox = 8,           // dst = 32 random bits at index(access), seed from seeds[src[0].id]
@@ -73,10 +75,18 @@ struct LaneValue {
 // Static knowledge about the stride along the innermost free axis: constant slots. Others are known only at launch.
 enum class InnerStride : uint8_t { kZero = 0, kUnit = 1, kAny = 2 };
 
+enum class AccessSource : uint8_t {
+  kHbm = 0,
+  kIndex = 1,        // virtual: an index, not an address (kIota: coordinate of an axis; kPhilox: logical index)
+  kPsum = 2,         // the matmul's accumulators, in their lane
+  kAccumulator = 3,  // in `finish`: results of column reductions, in their lane
+};
+
 struct LaneAccess {
-  const HbmAccess* hbm = nullptr;  // null: virtual (kIota, kPhilox) or psum
+  AccessSource source = AccessSource::kHbm;
+  HbmAccess hbm = {};              // kHbm
+  int16_t id = -1;                 // kIndex: axis, or -1 for the logical index; kAccumulator: which
   bool store = false;
-  bool psum = false;               // reads the matmul's accumulators
   bool rereadable = false;         // loads: memory keeps the value until the last use
   DType dtype = DType::kF32;       // in memory
   TileShape shape = TileShape::kFull;
@@ -99,7 +109,7 @@ struct LaneOp {
   int16_t dst = -1;           // value
   int16_t access = -1;
   int16_t accumulator = -1;   // kPartitionReduce
-  std::array<LaneOperand, 3> src = {};
+  std::array<LaneOperand, 3> src = {};  // kReduce: src[1] is the value to go on from, or none for the identity
   uint16_t op = 0;            // region op, for error bits
 };
 
@@ -111,8 +121,9 @@ struct LaneStage {
 struct ColumnAccumulator {
   ReduceFn reduce = ReduceFn::kSum;
   Lane lane = Lane::kF32;     // accumulates in this lane
+  ReduceOrder order = ReduceOrder::kColumn;
+  DType dtype = DType::kF32;  // the result rounds to it
   TileShape shape = TileShape::kColumn;  // or kOne: one element
-  int16_t value = -1;         // result value, read by `finish`
 };
 
 struct LaneProgram {
@@ -122,8 +133,8 @@ struct LaneProgram {
   std::vector<int16_t> seeds;            // argument ids of kSeed arguments
   std::vector<LaneOp> ops;               // program order
   std::vector<LaneStage> stages;
-  std::vector<LaneOp> finish;            // after a column reduction: on kColumn and kOne values
   std::vector<ColumnAccumulator> accumulators;
+  std::shared_ptr<const LaneProgram> finish;  // after a column reduction; null without one
   int row_buffers = 0;
   bool has_row_reduction = false;        // kReduce or kScan: needs whole rows
   bool has_indirect = false;
@@ -161,7 +172,6 @@ struct RowRunArgs {
   int n_free = 1;
   std::array<int64_t, kMaxFreeDims> free_extent = {};  // product: elements of a row
   int64_t row_length = 0;                              // elements of a whole row
-  bool aliased = false;
   uint8_t* op_errors = nullptr;
   // Row buffers: buffer i starts at row_buffers + i * row_buffer_bytes, holds one row in its value's lane, 64-byte aligned.
   char* row_buffers = nullptr;
@@ -174,12 +184,11 @@ struct RowRunArgs {
 using RowRunFn = void (*)(const RowRunArgs* args, int64_t p0, int64_t p1, int64_t f0, int64_t f1);
 
 // A compiled run. The interpreter calls it where the launch satisfies all of: each access's innermost stride is of the
-// class in `inner` (kAny: no demand; kUnit: 1; kZero: 0), n_free <= max_free, and not aliased unless `keeps_order`.
+// class in `inner` (kAny: no demand; kUnit: 1; kZero: 0), and n_free <= max_free.
 struct CompiledKernel {
   RowRunFn run = nullptr;
   std::vector<InnerStride> inner;  // one an access
   int max_free = 1;
-  bool keeps_order = false;
   std::shared_ptr<void> code;      // keeps the machine code alive
 };
 
