@@ -1,0 +1,15 @@
+// The compiler tier as the runtime sees it: one function, or none in a build without it.
+#pragma once
+
+#include "device/base/status.h"
+#include "device/interpreter/interpreter.h"
+
+namespace nax {
+
+// Compiles what it covers of the program's nests and attaches the kernels. `out_kernels`: how many. Any thread.
+using CompileFunction = Status (*)(PreparedProgram& program, int* out_kernels);
+
+// Null where the build has no compiler.
+CompileFunction host_compiler();
+
+}  // namespace nax

@@ -1,0 +1,51 @@
+// Which tier runs a program: interpreted first, compiled in the background from the second sighting on.
+//
+// One background thread, started by the first request; single flight by the entry's state; at most kMaxQueued requests
+// wait, further ones are asked for again at a later launch. A failed compile leaves the program with the interpreter.
+// Thread-safe.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "runtime/compiler.h"
+#include "runtime/fault_injection.h"
+#include "runtime/plan_entry.h"
+#include "runtime/settings.h"
+#include "runtime/stats.h"
+
+namespace nax {
+
+class Tiering {
+ public:
+  static constexpr size_t kMaxQueued = 256;
+  static constexpr uint32_t kSightings = 2;
+
+  Tiering(Tier tier, CompileFunction compile, Stats& stats, FaultInjection& faults);
+  ~Tiering();  // forgets what waits, finishes what runs
+
+  // Before each launch. With Tier::kJit it returns when the program is compiled or known not to be.
+  void sight(const std::shared_ptr<ProgramEntry>& entry, bool may_compile);
+  // Waits until no request waits or runs (tests, benches).
+  void settle();
+
+ private:
+  void compile(ProgramEntry& entry, bool background);
+  void main();
+
+  const Tier tier_;
+  const CompileFunction compile_;
+  Stats& stats_;
+  FaultInjection& faults_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::shared_ptr<ProgramEntry>> queue_;
+  bool running_ = false;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace nax
