@@ -11,6 +11,10 @@ constexpr size_t kMaxPending = 1024;
 constexpr size_t kMaxTimes = 8192;
 }  // namespace
 
+double program_time_ns(const Program& program, const int64_t* slots, const TargetInfo& target) {
+  return time_program(program, slots, target).total_ns;
+}
+
 DeviceClock::DeviceClock(const TargetInfo& target) : target_(target) { pending_.reserve(kMaxPending); }
 
 DeviceClock::~DeviceClock() {
@@ -23,7 +27,7 @@ double DeviceClock::time_locked(const TimedLaunch& launch) {
   key.append(reinterpret_cast<const char*>(&identity), sizeof identity);
   key.append(reinterpret_cast<const char*>(launch.slots.data()), launch.slots.size() * sizeof(int64_t));
   if (const auto found = times_.find(key); found != times_.end()) return found->second;
-  const double ns = time_program(launch.program->program(), launch.slots.data(), target_).total_ns;
+  const double ns = program_time_ns(launch.program->program(), launch.slots.data(), target_);
   if (times_.size() >= kMaxTimes) {
     times_.clear();
     timed_programs_.clear();

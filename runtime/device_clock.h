@@ -20,6 +20,9 @@ namespace nax {
 
 class Stream;
 
+// Emulated time of one launch with these slot values.
+double program_time_ns(const Program& program, const int64_t* slots, const TargetInfo& target);
+
 // A point of emulated time, for events. Its number is the clock's to touch.
 struct ClockMark {
   double ns = 0;

@@ -16,20 +16,15 @@ int64_t compiled_runs(const PreparedProgram& prepared) {
   return runs;
 }
 
-struct BitText {
-  StatusCode code;
-  ErrorReason reason;
-  const char* what;
-};
-BitText explain(uint8_t bits) {
+}  // namespace
+
+ErrorText explain_error_bits(uint8_t bits) {
   if (bits & kOpIndexOutOfRange)
     return {StatusCode::kOutOfRange, ErrorReason::kIndexOutOfRange, "index out of range"};
   if (bits & kOpIntegerDivideByZero)
     return {StatusCode::kInvalidArgument, ErrorReason::kIntegerDivideByZero, "integer division or modulo by zero"};
   return {StatusCode::kInternal, ErrorReason::kEngineFault, "a device assertion failed"};
 }
-
-}  // namespace
 
 ErrorRef make_error(const WindowWork& work, uint32_t op, StatusCode code, ErrorReason reason, std::string what) {
   const WindowOp& record = work.window.ops[op];
@@ -124,7 +119,7 @@ Status Executor::run_step(WindowWork& work, ExactPlan& exact, const LaunchStep& 
   const PlannedLaunch& launch = plan.launches[step.launches[0]];
   for (size_t i = 0; i < op_count; ++i) {
     if (!op_errors_[i]) continue;
-    const BitText text = explain(op_errors_[i]);
+    const ErrorText text = explain_error_bits(op_errors_[i]);
     failures->push_back({launch.ops[i], make_error(work, launch.ops[i], text.code, text.reason, text.what)});
   }
   return {};

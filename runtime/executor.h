@@ -45,6 +45,14 @@ class Executor {
   std::vector<int64_t> slots_;
 };
 
+// What OpErrorBits mean to the user; the most specific bit counts.
+struct ErrorText {
+  StatusCode code;
+  ErrorReason reason;
+  const char* what;
+};
+ErrorText explain_error_bits(uint8_t bits);
+
 // An error record for an op of the window.
 ErrorRef make_error(const WindowWork& work, uint32_t op, StatusCode code, ErrorReason reason, std::string what);
 

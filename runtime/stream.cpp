@@ -8,6 +8,7 @@
 #include "runtime/executor.h"
 #include "runtime/op_name.h"
 #include "runtime/runtime.h"
+#include "runtime/view_bounds.h"
 #include "runtime/window_work.h"
 
 namespace nax {
@@ -26,32 +27,6 @@ constexpr uint32_t kMaxAttrs = 32;
 
 Status bad_operand(uint32_t index, bool output, const std::string& what) {
   return invalid_argument((output ? "output " : "input ") + std::to_string(index) + ": " + what);
-}
-
-// Element count of the view, or an error where it does not lie inside the buffer.
-Status check_bounds(const nax_operand& o, const Buffer& buffer, bool output, int64_t* out_elements) {
-  const auto element = static_cast<int64_t>(dtype_size(static_cast<DType>(o.dtype)));
-  int64_t elements = 1, low = 0, high = 0;
-  bool overflow = false;
-  for (int32_t d = 0; d < o.rank; ++d) {
-    if (o.sizes[d] < 0) return invalid_argument("size " + std::to_string(o.sizes[d]) + " of dimension " + std::to_string(d));
-    overflow |= __builtin_mul_overflow(elements, o.sizes[d], &elements);
-    if (o.sizes[d] < 2) continue;
-    if (output && o.strides[d] == 0)
-      return invalid_argument("an output must not repeat elements (stride 0 in dimension " + std::to_string(d) + ")");
-    int64_t extent;
-    overflow |= __builtin_mul_overflow(o.sizes[d] - 1, o.strides[d], &extent);
-    overflow |= __builtin_add_overflow(extent < 0 ? low : high, extent, extent < 0 ? &low : &high);
-  }
-  *out_elements = elements;
-  if (elements == 0 && !overflow) return {};
-  int64_t first, last;
-  overflow |= __builtin_mul_overflow(low, element, &first) || __builtin_add_overflow(first, o.offset_bytes, &first);
-  overflow |= __builtin_mul_overflow(high + 1, element, &last) || __builtin_add_overflow(last, o.offset_bytes, &last);
-  if (overflow || first < 0 || static_cast<uint64_t>(last) > buffer.bytes())
-    return invalid_argument("the view reaches outside its buffer of " + std::to_string(buffer.bytes()) + " bytes (bytes " +
-                            std::to_string(first) + " to " + std::to_string(last) + ")");
-  return {};
 }
 
 bool is_matmul(uint32_t id) {
@@ -160,7 +135,7 @@ Status Stream::append_operand(const nax_operand& o, bool output, WindowWork& wor
   if (!buffer) return invalid_argument("a tensor needs a buffer");
   if (&buffer->runtime() != &runtime_) return invalid_argument("the buffer belongs to another runtime than the stream");
   int64_t elements = 0;
-  NAX_RETURN_IF_ERROR(check_bounds(o, *buffer, output, &elements));
+  NAX_RETURN_IF_ERROR(check_view_bounds(o, buffer->bytes(), output, &elements));
 
   View& view = operand.view;
   operand.cls = OperandClass::kTensor;
