@@ -44,6 +44,8 @@ Status check_nest(const Program& program, const Nest& nest) {
 Status make_variant(const Program& program, const Nest& nest, AliasRule rule, NestVariant* out) {
   NAX_ASSIGN_OR_RETURN(out->lanes, build_lanes(program, nest, rule));
   NAX_ASSIGN_OR_RETURN(out->code, make_strip_code(out->lanes, host_isa()));
+  if (nest.has_matmul && (out->lanes.has_row_reduction || out->lanes.stages.size() > 1 || !out->lanes.accumulators.empty()))
+    return unimplemented("a reduction in a matmul nest: allowed are pointwise instructions on its blocks");
   if (out->lanes.finish != nullptr) {
     NAX_ASSIGN_OR_RETURN(out->finish, make_strip_code(*out->lanes.finish, host_isa()));
   }
@@ -97,10 +99,6 @@ bool args_overlap(const Program& program, const ArgValue* args, Arena& arena) {
   return false;
 }
 
-DType lane_dtype(Lane lane) {
-  return lane == Lane::kF32 ? DType::kF32 : lane == Lane::kF64 ? DType::kF64 : lane == Lane::kI64 ? DType::kI64 : DType::kI32;
-}
-
 double estimate_ns(const Program& program, const std::vector<std::unique_ptr<PreparedNest>>& nests, const int64_t* slots) {
   double ns = 0;
   for (size_t i = 0; i < nests.size(); ++i) {
@@ -132,11 +130,7 @@ Status run_instance(const Program& program, const std::vector<std::unique_ptr<Pr
     if (!overlap) launch.kernel = nest->current_kernel();
     const LaneProgram& lanes = launch.variant->lanes;
     LaneCell* scalars = arena.allocate_array<LaneCell>(lanes.scalars.size() + 1);
-    for (size_t i = 0; i < lanes.scalars.size(); ++i) {
-      const LaneScalar& s = lanes.scalars[i];
-      const ScalarValue& v = s.source.kind == OperandKind::kConstant ? program.constants[s.source.id] : row[s.source.id].scalar;
-      scalar_to_lane(v, lane_dtype(s.lane), &scalars[i]);
-    }
+    convert_scalars(lanes, values, scalars);
     SeedRun* seeds = arena.allocate_array<SeedRun>(lanes.seeds.size() + 1);
     for (size_t i = 0; i < lanes.seeds.size(); ++i) seeds[i] = {row[lanes.seeds[i]].seed, row[lanes.seeds[i]].seed_offset};
     launch.scalars = scalars;

@@ -52,6 +52,16 @@ RowRunArgs make_run(const NestLaunch& launch, const Geometry& g, const RunShape&
   return args;
 }
 
+void convert_scalars(const LaneProgram& lanes, const LaunchValues& values, LaneCell* out) {
+  constexpr DType kNatural[kLaneCount] = {DType::kF32, DType::kF64, DType::kI64, DType::kI32};
+  for (size_t i = 0; i < lanes.scalars.size(); ++i) {
+    const LaneScalar& s = lanes.scalars[i];
+    const size_t id = static_cast<size_t>(s.source.id);
+    const ScalarValue& v = s.source.kind == OperandKind::kConstant ? values.program->constants[id] : values.args[id].scalar;
+    scalar_to_lane(v, kNatural[static_cast<int>(s.lane)], &out[i]);
+  }
+}
+
 bool kernel_accepts(const CompiledKernel& kernel, const RowRunArgs& args, size_t accesses) {
   if (kernel.run == nullptr || args.n_free > kernel.max_free || kernel.inner.size() != accesses) return false;
   for (size_t i = 0; i < accesses; ++i) {

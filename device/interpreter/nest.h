@@ -85,6 +85,9 @@ bool kernel_accepts(const CompiledKernel& kernel, const RowRunArgs& args, size_t
 // Executes with the kernel where it accepts, else strip by strip.
 void execute_run(const NestLaunch& launch, RowRunArgs& args, int64_t p0, int64_t p1, int64_t f0, int64_t f1, Arena& arena);
 
+// The scalars of a lane program in their lanes.
+void convert_scalars(const LaneProgram& lanes, const LaunchValues& values, LaneCell* out);
+
 // Work below this is not worth another thread.
 inline constexpr double kInlineNs = 80'000;
 inline constexpr double kTaskNs = 40'000;
