@@ -1,0 +1,46 @@
+#include "api/torch/status.h"
+
+#include <c10/util/Exception.h>
+
+#include <string>
+
+namespace nax::binding {
+namespace {
+
+[[noreturn]] void raise(nax_status* status, bool argument) {
+  const nax_code code = nax_status_code(status);
+  const nax_reason reason = nax_status_reason(status);
+  const std::string message = nax_status_message(status);
+  nax_status_destroy(status);
+  if (reason == NAX_REASON_HBM_EXHAUSTED) {
+    TORCH_CHECK_WITH(OutOfMemoryError, false, "neuron out of memory. ", message);
+  }
+  if (reason == NAX_REASON_INDEX_OUT_OF_RANGE) TORCH_CHECK_INDEX(false, message);
+  if (reason == NAX_REASON_INTEGER_DIVIDE_BY_ZERO) {
+    TORCH_CHECK(false, "ZeroDivisionError: ", message);
+  }
+  if (code == NAX_UNIMPLEMENTED) TORCH_CHECK_NOT_IMPLEMENTED(false, message);
+  if (argument && (code == NAX_INVALID_ARGUMENT || code == NAX_NOT_FOUND)) {
+    TORCH_CHECK_VALUE(false, message);
+  }
+  TORCH_CHECK(false, message);
+}
+
+}  // namespace
+
+void check(nax_status* status) {
+  if (status != nullptr) raise(status, false);
+}
+
+void check_argument(nax_status* status) {
+  if (status != nullptr) raise(status, true);
+}
+
+bool declined(nax_status* status) {
+  if (status == nullptr) return false;
+  if (nax_status_code(status) != NAX_UNIMPLEMENTED) raise(status, false);
+  nax_status_destroy(status);
+  return true;
+}
+
+}  // namespace nax::binding
