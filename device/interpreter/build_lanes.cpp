@@ -39,7 +39,7 @@ class Builder {
  public:
   Builder(const Program& program, const Nest& nest, AliasRule rule)
       : program_(program), nest_(nest), rule_(rule), current_(nest.tiles.size(), -1),
-        column_of_(nest.tiles.size(), -1) {}
+        column_of_(nest.tiles.size(), -1), in_finish_(nest.tiles.size(), false) {}
 
   StatusOr<LaneProgram> build() {
     if (nest_.has_matmul) define_psum();
@@ -47,7 +47,7 @@ class Builder {
     std::vector<const Instr*> column_instrs;
     for (const Instr& instr : nest_.finish) {
       if (belongs_to_columns(instr)) {
-        if (instr.dst != kNone) column_of_[instr.dst] = kColumnComputed;
+        if (instr.dst != kNone) in_finish_[instr.dst] = true;
         column_instrs.push_back(&instr);
       } else {
         NAX_RETURN_IF_ERROR(add(instr));
@@ -59,8 +59,6 @@ class Builder {
   }
 
  private:
-  static constexpr int16_t kColumnComputed = 10000;  // column_of_: a result of `finish`, not an accumulator
-
   // ---- Values ----
 
   int16_t new_value(DType dtype, TileShape shape) {
@@ -431,7 +429,7 @@ class Builder {
       if (shape == TileShape::kColumn || (shape == TileShape::kOne && !out_.accumulators.empty())) return true;
     }
     for (const Operand& s : instr.src)
-      if (s.kind == OperandKind::kTile && column_of_[s.id] >= 0) return true;
+      if (s.kind == OperandKind::kTile && (column_of_[s.id] >= 0 || in_finish_[s.id])) return true;
     return false;
   }
 
@@ -447,7 +445,7 @@ class Builder {
     for (const Instr* instr : instrs) columns.body.push_back(*instr);
     Builder builder(program_, columns, rule_);
     for (size_t t = 0; t < column_of_.size(); ++t)
-      if (column_of_[t] >= 0 && column_of_[t] != kColumnComputed) builder.define_accumulator(static_cast<TileId>(t), column_of_[t], out_.accumulators[column_of_[t]]);
+      if (column_of_[t] >= 0) builder.define_accumulator(static_cast<TileId>(t), column_of_[t], out_.accumulators[column_of_[t]]);
     NAX_ASSIGN_OR_RETURN(LaneProgram finish, builder.build());
     if (!finish.accumulators.empty()) return unimplemented("tensor_partition_reduce in finish");
     out_.may_fail |= finish.may_fail;
@@ -615,6 +613,7 @@ class Builder {
   LaneProgram out_;
   std::vector<int16_t> current_;    // value of each tile, -1: none
   std::vector<int16_t> column_of_;  // accumulator of each tile, -1: none
+  std::vector<bool> in_finish_;     // written by an instruction of `finish` that works on columns
 };
 
 }  // namespace

@@ -30,7 +30,7 @@ class Run {
   void execute(int64_t p0, int64_t p1, int64_t f0, int64_t f1) {
     f0_ = f0;
     const int64_t width = f1 - f0;
-    if (p1 <= p0 || width <= 0) return;
+    if (p1 <= p0) return;
     resolve_accesses();
     choose_block(p1 - p0, width);
     allocate(width);
@@ -55,6 +55,11 @@ class Run {
   }
 
   void choose_block(int64_t rows, int64_t width) {
+    if (width <= 0) {  // rows without elements: their row ops, and reductions of nothing
+      width_ = 1;
+      rows_ = std::min(rows, kMaxBlockRows);
+      return;
+    }
     bool transposed = false;
     if (rows >= 8 && width >= 8)
       for (size_t i = 0; i < p_.accesses.size(); ++i)
