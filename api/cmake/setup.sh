@@ -66,13 +66,13 @@ if command -v dpkg-query >/dev/null 2>&1 && command -v apt-get >/dev/null 2>&1; 
     else
       die "these packages are missing and there is neither root nor sudo: apt-get install ${missing[*]}"
     fi
-    say "installing ${missing[*]}"
     "${as_root[@]}" DEBIAN_FRONTEND=noninteractive apt-get update -qq ||
       say 'apt-get update failed; going on with the package lists that are there'
     if [ -z "$python" ] && ! apt-cache show python3.11 >/dev/null 2>&1; then
-      die 'no python3.11 found, and this system has no package of it (Debian 13 comes with 3.13, torch is built for 3.11
-        here): install Python 3.11, with pyenv for example, or name one with PYTHON=/path/to/python3.11'
+      die "no python3.11 found, and this system has no package of it (Debian 13 has 3.13; the binding is for 3.11):" \
+        "install Python 3.11, with pyenv for example, or name one: make PYTHON=/path/to/python3.11"
     fi
+    say "installing ${missing[*]}"
     log=build/apt.log
     "${as_root[@]}" DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${missing[@]}" \
       >"$log" 2>&1 || {
