@@ -8,7 +8,7 @@
 #include "device/isa/equal.h"
 #include "device/isa/text.h"
 #include "device/isa/verify.h"
-#include "sample_programs.h"
+#include "tests/device/isa/sample_programs.h"
 
 namespace nax {
 namespace {

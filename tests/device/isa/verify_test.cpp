@@ -7,8 +7,8 @@
 
 #include "device/isa/equal.h"
 #include "device/isa/text.h"
-#include "random_program.h"
-#include "sample_programs.h"
+#include "tests/device/isa/random_program.h"
+#include "tests/device/isa/sample_programs.h"
 
 namespace nax {
 namespace {
