@@ -16,8 +16,8 @@ namespace {
 // reciprocal_factor: the documents say 8 (S3); a measured silu on trn1 (S14) fits 2.4. trn2, trn3: no measurement, documents.
 // software_factor: no source. POOL's 8 cores have 16 fp32 lanes each, as many as partitions; a polynomial with range
 // reduction is about 16 vector instructions an element.
-// semaphore_ns: no source for compute engines; a dependent chain of one-element instructions has a period of 264 cycles
-// (189 ns, S1) of which 64 are the interval and 160 the static latency, leaving about 40 cycles.
+// partition_reduce_factor: no source. Each of POOL's 8 cores folds its 16 partitions, then the cores combine.
+// semaphore_ns: no source; the only anchor is the dependent chain of static_cycles, which crosses no engine.
 constexpr TargetInfo kTargets[] = {
     {
         .name = "trn1",
@@ -33,11 +33,11 @@ constexpr TargetInfo kTargets[] = {
         .dve_ghz = 1.12,
         .pool_ghz = 1.4,
         .min_interval = 64,
-        .static_cycles = 160,
-        .sbuf_access_cycles = 60,
+        .static_cycles = 200,
         .pool_start = 150,
         .reciprocal_factor = 2.4,
         .software_factor = 16,
+        .partition_reduce_factor = 8,
         .dve_fast_modes = false,
         .act_fast_16bit = false,
         .free_size_sbuf = 65536,
@@ -54,6 +54,8 @@ constexpr TargetInfo kTargets[] = {
         .dma_bytes_per_ns = 17,
         .dma_descriptor_ns = 107,
         .dma_descriptor_bytes = 65536,
+        .dma_burst_bytes = 64,
+        .dma_transpose = false,
         .dma_start_ns = 1300,
         .dma_dge_ns = 0,
         .semaphore_ns = 30,
@@ -72,11 +74,11 @@ constexpr TargetInfo kTargets[] = {
         .dve_ghz = 0.96,
         .pool_ghz = 1.2,
         .min_interval = 64,
-        .static_cycles = 160,
-        .sbuf_access_cycles = 60,
+        .static_cycles = 200,
         .pool_start = 150,
         .reciprocal_factor = 8,
         .software_factor = 16,
+        .partition_reduce_factor = 8,
         .dve_fast_modes = true,
         .act_fast_16bit = false,
         .free_size_sbuf = 65536,
@@ -93,6 +95,8 @@ constexpr TargetInfo kTargets[] = {
         .dma_bytes_per_ns = 23,
         .dma_descriptor_ns = 107,
         .dma_descriptor_bytes = 65536,
+        .dma_burst_bytes = 64,
+        .dma_transpose = true,
         .dma_start_ns = 1300,
         .dma_dge_ns = 600,
         .semaphore_ns = 35,
@@ -111,11 +115,11 @@ constexpr TargetInfo kTargets[] = {
         .dve_ghz = 1.2,
         .pool_ghz = 1.2,
         .min_interval = 64,
-        .static_cycles = 160,
-        .sbuf_access_cycles = 60,
+        .static_cycles = 200,
         .pool_start = 150,
         .reciprocal_factor = 8,
         .software_factor = 16,
+        .partition_reduce_factor = 8,
         .dve_fast_modes = true,
         .act_fast_16bit = true,
         .free_size_sbuf = 65536,
@@ -132,6 +136,8 @@ constexpr TargetInfo kTargets[] = {
         .dma_bytes_per_ns = 33,
         .dma_descriptor_ns = 107,
         .dma_descriptor_bytes = 65536,
+        .dma_burst_bytes = 64,
+        .dma_transpose = true,
         .dma_start_ns = 1300,
         .dma_dge_ns = 600,
         .semaphore_ns = 35,
@@ -158,11 +164,11 @@ constexpr Field kFields[] = {
     NAX_FIELD(dve_ghz, "S1"),
     NAX_FIELD(pool_ghz, "S1"),
     NAX_FIELD(min_interval, "S3, S4"),
-    NAX_FIELD(static_cycles, "S1, S4: 60 of SBUF access and 100 of the engine"),
-    NAX_FIELD(sbuf_access_cycles, "S1"),
+    NAX_FIELD(static_cycles, "S1: a dependent chain has a period of 264 cycles, 64 are the interval"),
     NAX_FIELD(pool_start, "S3"),
     NAX_FIELD(reciprocal_factor, "trn1: calibrated on S14 silu; else S3"),
     NAX_FIELD(software_factor, "estimate, no source"),
+    NAX_FIELD(partition_reduce_factor, "estimate, no source"),
     NAX_FIELD(dve_fast_modes, "S1"),
     NAX_FIELD(act_fast_16bit, "S1"),
     NAX_FIELD(free_size_sbuf, "S2"),
@@ -179,9 +185,11 @@ constexpr Field kFields[] = {
     NAX_FIELD(dma_bytes_per_ns, "S4, practical"),
     NAX_FIELD(dma_descriptor_ns, "fitted to S4's efficiency curve"),
     NAX_FIELD(dma_descriptor_bytes, "S10"),
+    NAX_FIELD(dma_burst_bytes, "estimate: a burst of HBM"),
+    NAX_FIELD(dma_transpose, "S1"),
     NAX_FIELD(dma_start_ns, "S4"),
     NAX_FIELD(dma_dge_ns, "S4"),
-    NAX_FIELD(semaphore_ns, "estimate from S1's dependent chain"),
+    NAX_FIELD(semaphore_ns, "estimate, no source"),
 };
 #undef NAX_FIELD
 

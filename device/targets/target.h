@@ -30,10 +30,10 @@ struct TargetInfo {
   // Instruction costs, in cycles of the engine unless noted.
   int min_interval;          // least cycles between two instructions of one engine
   int static_cycles;         // latency on top of the issue interval: until a result can be read
-  int sbuf_access_cycles;    // of static_cycles, the fixed access latency
   int pool_start;            // POOL's start-up of iota and the like
   double reciprocal_factor;  // DVE cycles an element for reciprocal and divide
   double software_factor;    // POOL cycles an element for functions that are a sequence of instructions
+  double partition_reduce_factor;  // POOL cycles an element for a reduction over 128 partitions
   bool dve_fast_modes;       // 2x and 4x modes for 16-bit types
   bool act_fast_16bit;       // ACT handles two 16-bit elements a cycle for copies
   int free_size_sbuf;        // elements a partition that one instruction may touch
@@ -52,6 +52,8 @@ struct TargetInfo {
   double dma_bytes_per_ns;      // one engine, practical
   double dma_descriptor_ns;     // least time of a descriptor
   int64_t dma_descriptor_bytes; // largest descriptor
+  int dma_burst_bytes;          // least bytes of HBM that one contiguous piece costs
+  bool dma_transpose;           // 2-byte elements, at 90% of the rate of a copy
   double dma_start_ns;          // semaphore to start
   double dma_dge_ns;            // descriptor generation; 0 where descriptors lie ready in memory
   double semaphore_ns;          // from one engine's signal to another's start
