@@ -20,6 +20,7 @@
 
 #include <limits>
 
+#include "device/isa/program.h"
 #include "device/isa/scalar_op.h"
 
 namespace nax::scalar {
@@ -287,10 +288,27 @@ auto apply2(V a, V b) {
   } else static_assert(kUnsupported<Op>);
 }
 
-// kSelect takes its condition as a mask: see the callers.
 template <class V>
 V clamp(V x, V low, V high) {
   return minimum(maximum(x, low), high);
+}
+
+// Round to nearest even in integer arithmetic: the hardware convert flushes subnormals. NaNs stay quiet NaNs.
+template <class V>
+V round_bf16(V x) {
+  auto i = bits(x);
+  auto odd = shr(i, 16) & i.lit(1);
+  auto rounded = i + odd + i.lit(0x7fff);
+  return from_bits(select(x != x, i | i.lit(0x00400000), rounded) & i.lit(static_cast<int>(0xffff0000)));
+}
+
+// One step of a reduction. The accumulator comes first.
+template <ReduceFn Fn, class V>
+V combine(V a, V b) {
+  if constexpr (Fn == ReduceFn::kSum) return a + b;
+  else if constexpr (Fn == ReduceFn::kProd) return a * b;
+  else if constexpr (Fn == ReduceFn::kMax || Fn == ReduceFn::kAny) return maximum(a, b);
+  else return minimum(a, b);
 }
 
 // The lanes in which an op is one of the templates above. Everything else is in libm.h (a loop over elements, called).

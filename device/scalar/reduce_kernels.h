@@ -6,14 +6,6 @@
 namespace nax {
 namespace {
 
-template <ReduceFn Fn, class V>
-inline V combine(V a, V b) {
-  if constexpr (Fn == ReduceFn::kSum) return a + b;
-  else if constexpr (Fn == ReduceFn::kProd) return a * b;
-  else if constexpr (Fn == ReduceFn::kMax || Fn == ReduceFn::kAny) return scalar::maximum(a, b);
-  else return scalar::minimum(a, b);
-}
-
 template <ReduceFn Fn, class T>
 inline T identity() {
   constexpr bool kFloat = Scalar<T>::kIsFloat;
@@ -27,7 +19,7 @@ inline T identity() {
 
 template <ReduceFn Fn, class T>
 inline T combine_one(T a, T b) {
-  return combine<Fn>(Scalar<T>{a}, Scalar<T>{b}).v;
+  return scalar::combine<Fn>(Scalar<T>{a}, Scalar<T>{b}).v;
 }
 
 // The 16 lanes of a chunk: lane i takes the elements i, i + 16, ... of it. fp32 uses vectors, other lanes an array that
@@ -55,7 +47,7 @@ struct ChunkLanes<float> {
   }
   template <ReduceFn Fn>
   void take(const float* x) {
-    for (int p = 0; p < kParts; ++p) part[p] = combine<Fn>(part[p], F32::load(x + p * F32::kLanes));
+    for (int p = 0; p < kParts; ++p) part[p] = scalar::combine<Fn>(part[p], F32::load(x + p * F32::kLanes));
   }
   void write(float* out) const {
     for (int p = 0; p < kParts; ++p) part[p].store(out + p * F32::kLanes);
@@ -114,7 +106,7 @@ void column_reduce(const void* src, int64_t row_stride, int64_t rows, int64_t co
       for (int k = 0; k < kBlock; ++k) sum[k] = F32::load(acc + j + k * F32::kLanes);
       const float* row = x + j;
       for (int64_t r = 0; r < rows; ++r, row += row_stride)
-        for (int k = 0; k < kBlock; ++k) sum[k] = combine<Fn>(sum[k], F32::load(row + k * F32::kLanes));
+        for (int k = 0; k < kBlock; ++k) sum[k] = scalar::combine<Fn>(sum[k], F32::load(row + k * F32::kLanes));
       for (int k = 0; k < kBlock; ++k) sum[k].store(acc + j + k * F32::kLanes);
     }
   }

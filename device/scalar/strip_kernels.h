@@ -55,17 +55,9 @@ constexpr void for_each_form(F f) {
   }
 }
 
-// Round to nearest even in integer arithmetic: the hardware convert flushes subnormals. NaNs stay quiet NaNs.
-inline F32 round_bf16(F32 x) {
-  const I32 i = bits(x);
-  const I32 odd = shr(i, 16) & i.lit(1);
-  const I32 rounded = i + odd + i.lit(0x7fff);
-  return from_bits(select(x != x, i | i.lit(0x00400000), rounded) & i.lit(static_cast<int>(0xffff0000)));
-}
-
 template <int Round>
 inline F32 round_to(F32 x) {
-  if constexpr (Round == kRoundBF16) return round_bf16(x);
+  if constexpr (Round == kRoundBF16) return scalar::round_bf16(x);
   else if constexpr (Round == kRoundF16) return round_f16(x);
   else return x;
 }

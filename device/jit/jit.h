@@ -1,0 +1,43 @@
+// Tier 1: compiles prepared nests to machine code with the interpreter's bits, by the same scalar functions (DESIGN §7).
+// The only header of this folder for other folders. In builds without the JIT, compile functions return kUnimplemented.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "device/base/host_isa.h"
+#include "device/base/status.h"
+#include "device/interpreter/interpreter.h"
+
+namespace nax {
+
+struct JitOptions {
+  HostIsa isa = HostIsa::kAvx2;
+  // LLVM's code generation level. 0: 1-2 ms, for at once; 1: about twice the time, for programs that run often.
+  int level = 0;
+};
+
+bool jit_available();
+
+// Compiles one lane program. kUnimplemented, naming what is missing, for what is not covered; the interpreter runs that.
+// Any thread, any number at the same time.
+StatusOr<std::shared_ptr<const CompiledKernel>> compile_lanes(const LaneProgram& lanes, const JitOptions& options);
+
+// Compiles what is covered of the program's nests, for the process's ISA, and attaches the kernels. *out_kernels: how
+// many. Ok with 0 kernels where nothing is covered; a bad status means that a covered nest failed. Any thread.
+Status compile_program(PreparedProgram& program, int* out_kernels);
+Status compile_program(PreparedProgram& program, int level, int* out_kernels);
+
+// Counts since the process began.
+struct JitStats {
+  int64_t compiled = 0;       // kernels
+  int64_t uncovered = 0;      // nests left to the interpreter
+  int64_t failed = 0;
+  int64_t live = 0;           // kernels whose code is mapped now
+  int64_t nanoseconds = 0;    // spent compiling
+};
+JitStats jit_stats();
+
+}  // namespace nax
