@@ -35,7 +35,8 @@ Features read_features() {
   Features f;
   uint32_t a, b, c, d;
   if (!__get_cpuid(1, &a, &b, &c, &d)) return f;
-  const bool osxsave = c & (1u << 27), avx = c & (1u << 28), fma = c & (1u << 12), f16c = c & (1u << 29);
+  const bool osxsave = c & (1u << 27), avx = c & (1u << 28), fma = c & (1u << 12),
+             f16c = c & (1u << 29);
   if (!osxsave || !avx) return f;
   const uint64_t xcr0 = read_xcr0();
   uint32_t a7, b7, c7, d7;
@@ -46,7 +47,8 @@ Features read_features() {
   const uint32_t f_dq_bw_vl = (1u << 16) | (1u << 17) | (1u << 30) | (1u << 31);
   f.avx512 = f.avx2 && os_avx512 && (b7 & f_dq_bw_vl) == f_dq_bw_vl;
   uint32_t a71 = 0, b71, c71, d71;
-  if (a7 >= 1 && __get_cpuid_count(7, 1, &a71, &b71, &c71, &d71)) f.avx512_bf16 = f.avx512 && (a71 & (1u << 5));
+  if (a7 >= 1 && __get_cpuid_count(7, 1, &a71, &b71, &c71, &d71))
+    f.avx512_bf16 = f.avx512 && (a71 & (1u << 5));
   const bool os_amx = (xcr0 & 0x60000) == 0x60000;
   const bool amx_bf16_tile = (d7 & (1u << 22)) && (d7 & (1u << 24));
   f.amx = f.avx512 && os_amx && amx_bf16_tile && request_amx_permission();
@@ -64,9 +66,12 @@ std::atomic<int> g_isa{-1};
 
 std::string_view host_isa_name(HostIsa isa) {
   switch (isa) {
-    case HostIsa::kAvx2: return "avx2";
-    case HostIsa::kAvx512: return "avx512";
-    case HostIsa::kAmx: return "amx";
+    case HostIsa::kAvx2:
+      return "avx2";
+    case HostIsa::kAvx512:
+      return "avx512";
+    case HostIsa::kAmx:
+      return "amx";
   }
   return "unknown";
 }
@@ -74,14 +79,18 @@ std::string_view host_isa_name(HostIsa isa) {
 Status check_baseline() {
   if (features().avx2) return {};
   return {StatusCode::kFailedPrecondition,
-          "nax needs a processor and an operating system with AVX2, FMA and F16C; this machine lacks at least one"};
+          "nax needs a processor and an operating system with AVX2, FMA and F16C; this machine "
+          "lacks at least one"};
 }
 
 bool host_supports(HostIsa isa) {
   switch (isa) {
-    case HostIsa::kAvx2: return features().avx2;
-    case HostIsa::kAvx512: return features().avx512;
-    case HostIsa::kAmx: return features().amx;
+    case HostIsa::kAvx2:
+      return features().avx2;
+    case HostIsa::kAvx512:
+      return features().avx512;
+    case HostIsa::kAmx:
+      return features().amx;
   }
   return false;
 }
@@ -103,7 +112,8 @@ StatusOr<HostIsa> parse_host_isa(std::string_view text) {
     if (text != host_isa_name(isa)) continue;
     if (host_supports(isa)) return isa;
     return Status(StatusCode::kInvalidArgument,
-                  "host ISA '" + std::string(text) + "' is not supported by this machine; its best is '" +
+                  "host ISA '" + std::string(text) +
+                      "' is not supported by this machine; its best is '" +
                       std::string(host_isa_name(detect_host_isa())) + "'",
                   ErrorReason::kBadEnvironment);
   }
@@ -118,10 +128,13 @@ Status set_host_isa(HostIsa isa) {
             "host ISA '" + std::string(host_isa_name(isa)) + "' is not supported by this machine",
             ErrorReason::kBadEnvironment};
   int expected = -1;
-  if (g_isa.compare_exchange_strong(expected, static_cast<int>(isa)) || expected == static_cast<int>(isa)) return {};
+  if (g_isa.compare_exchange_strong(expected, static_cast<int>(isa)) ||
+      expected == static_cast<int>(isa))
+    return {};
   return {StatusCode::kFailedPrecondition,
-          "the host ISA of this process is already '" + std::string(host_isa_name(static_cast<HostIsa>(expected))) +
-              "' and cannot become '" + std::string(host_isa_name(isa)) + "'"};
+          "the host ISA of this process is already '" +
+              std::string(host_isa_name(static_cast<HostIsa>(expected))) + "' and cannot become '" +
+              std::string(host_isa_name(isa)) + "'"};
 }
 
 HostIsa host_isa() {

@@ -26,14 +26,16 @@ StatusOr<std::unique_ptr<AddressSpace>> AddressSpace::create(uint64_t wanted, ui
       const uintptr_t start = reinterpret_cast<uintptr_t>(p);
       const uintptr_t base = (start + kChunk - 1) / kChunk * kChunk;
       if (base > start) munmap(p, base - start);
-      if (base + size < start + size + kChunk) munmap(reinterpret_cast<void*>(base + size), start + kChunk - base);
+      if (base + size < start + size + kChunk)
+        munmap(reinterpret_cast<void*>(base + size), start + kChunk - base);
       std::unique_ptr<AddressSpace> space(new AddressSpace(base, size));
       if (space->chunks_) return space;
     }
     if (size == least)
-      return Status(StatusCode::kResourceExhausted,
-                    "cannot reserve " + std::to_string(least) + " bytes of address space for device memory",
-                    ErrorReason::kHbmExhausted);
+      return Status(
+          StatusCode::kResourceExhausted,
+          "cannot reserve " + std::to_string(least) + " bytes of address space for device memory",
+          ErrorReason::kHbmExhausted);
     size = std::max(least, size / 2 / kChunk * kChunk);
   }
 }
@@ -71,7 +73,8 @@ Allocation* AddressSpace::take_fresh_slot(SlotClass& slots, int shift) {
       return nullptr;
     }
     slot_tables_.emplace_back(table, count * sizeof(Allocation));
-    slots.fresh = static_cast<Allocation*>(table);  // zero bytes read as an allocation that is not live
+    slots.fresh =
+        static_cast<Allocation*>(table);  // zero bytes read as an allocation that is not live
     slots.fresh_end = slots.fresh + count;
     slots.fresh_address = base_ + chunk * kChunk;
     chunks_[chunk] = {slots.fresh, shift};

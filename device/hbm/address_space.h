@@ -1,6 +1,7 @@
-// Device addresses: a PROT_NONE reservation cut into 4 MiB chunks. A chunk holds slots of one power-of-two size, or is
-// part of one large buffer. Address space is cheap, so nothing is packed tightly: what counts is that giving out,
-// taking back and looking up cost no search for small buffers. Not thread-safe: Hbm locks.
+// Device addresses: a PROT_NONE reservation cut into 4 MiB chunks. A chunk holds slots of one
+// power-of-two size, or is part of one large buffer. Address space is cheap, so nothing is packed
+// tightly: what counts is that giving out, taking back and looking up cost no search for small
+// buffers. Not thread-safe: Hbm locks.
 #pragma once
 
 #include <cstdint>

@@ -16,7 +16,8 @@ std::string mib(uint64_t bytes) {
 
 }  // namespace
 
-// Two locks: addresses and the account on the recording path; memory, which may call the host, on the other.
+// Two locks: addresses and the account on the recording path; memory, which may call the host, on
+// the other.
 struct Hbm::Impl {
   Impl(const Options& options, std::unique_ptr<AddressSpace> space)
       : capacity(options.capacity),
@@ -37,8 +38,9 @@ struct Hbm::Impl {
 
   Status full(size_t bytes, const char* what) const {
     return {StatusCode::kResourceExhausted,
-            std::string(what) + ": tried to allocate " + mib(bytes) + "; capacity " + mib(capacity) + ", in use " +
-                mib(charged) + " by " + std::to_string(allocations - frees) + " buffers",
+            std::string(what) + ": tried to allocate " + mib(bytes) + "; capacity " +
+                mib(capacity) + ", in use " + mib(charged) + " by " +
+                std::to_string(allocations - frees) + " buffers",
             ErrorReason::kHbmExhausted};
   }
 };
@@ -48,7 +50,8 @@ Hbm::~Hbm() = default;
 
 StatusOr<std::unique_ptr<Hbm>> Hbm::create(const Options& options) {
   if (options.capacity == 0 || options.capacity > uint64_t{1} << 42)
-    return invalid_argument("HBM capacity must be from 1 byte to 4 TiB, not " + std::to_string(options.capacity));
+    return invalid_argument("HBM capacity must be from 1 byte to 4 TiB, not " +
+                            std::to_string(options.capacity));
   const uint64_t chunk = uint64_t{4} << 20;
   const uint64_t least = std::max(8 * options.capacity, 64 * chunk);
   const uint64_t wanted = std::max(64 * options.capacity, options.address_space);

@@ -1,9 +1,10 @@
 // The emulated HBM of one core: device addresses, memory behind them, and the account of both.
 //
-// A buffer gets a unique device address at birth (reserve) and host memory only when something is about to write it
-// (materialize). Device addresses lie in a PROT_NONE reservation: using one as a host pointer faults. The memory is a
-// separate mapping, given by Allocation::host(). Freed memory stays mapped in free lists until trim() or until new
-// memory needs the room. Capacity bounds the bytes of all live buffers, whether they have memory or not.
+// A buffer gets a unique device address at birth (reserve) and host memory only when something is
+// about to write it (materialize). Device addresses lie in a PROT_NONE reservation: using one as a
+// host pointer faults. The memory is a separate mapping, given by Allocation::host(). Freed memory
+// stays mapped in free lists until trim() or until new memory needs the room. Capacity bounds the
+// bytes of all live buffers, whether they have memory or not.
 //
 // Thread-safe throughout. An Allocation belongs to whoever reserved it until release().
 #pragma once
@@ -46,17 +47,20 @@ struct HbmStats {
   uint64_t mapped = 0;         // host bytes held by blocks, live ones and those in free lists
   uint64_t allocations = 0;    // reserve calls that succeeded
   uint64_t frees = 0;
-  uint64_t ooms = 0;           // reserve and materialize calls that failed for lack of memory
+  uint64_t ooms = 0;  // reserve and materialize calls that failed for lack of memory
 };
 
 class Hbm {
  public:
   struct Options {
-    uint64_t capacity = 0;               // bytes
-    uint64_t address_space = uint64_t{1} << 40;  // wanted size of the reservation; raised to 64 x capacity, halved
-                                                 // where the host refuses, down to 8 x capacity
-    bool poison = false;                 // fill memory with 0xff (NaN, -1) when it is handed out and when it is freed
-    uint64_t fail_reserve_at = 0;        // tests: the k-th reserve from now (1-based) fails as if HBM were full; 0 never
+    uint64_t capacity = 0;  // bytes
+    uint64_t address_space = uint64_t{1}
+                             << 40;  // wanted size of the reservation; raised to 64 x capacity,
+                                     // halved where the host refuses, down to 8 x capacity
+    bool poison =
+        false;  // fill memory with 0xff (NaN, -1) when it is handed out and when it is freed
+    uint64_t fail_reserve_at =
+        0;  // tests: the k-th reserve from now (1-based) fails as if HBM were full; 0 never
   };
 
   static StatusOr<std::unique_ptr<Hbm>> create(const Options& options);
@@ -64,15 +68,17 @@ class Hbm {
   Hbm(const Hbm&) = delete;
   Hbm& operator=(const Hbm&) = delete;
 
-  // An address range of its own and `bytes` on the account; no memory. Size 0 is fine and gets an address too.
-  // Over capacity: kResourceExhausted / kHbmExhausted with the numbers.
+  // An address range of its own and `bytes` on the account; no memory. Size 0 is fine and gets an
+  // address too. Over capacity: kResourceExhausted / kHbmExhausted with the numbers.
   StatusOr<Allocation*> reserve(size_t bytes);
 
-  // Gives the allocation memory if it has none, and returns it. Contents are whatever was there. Fails with
-  // kHbmExhausted if the host refuses. One thread per allocation at a time. Size 0 gets a valid pointer too.
+  // Gives the allocation memory if it has none, and returns it. Contents are whatever was there.
+  // Fails with kHbmExhausted if the host refuses. One thread per allocation at a time. Size 0 gets
+  // a valid pointer too.
   StatusOr<void*> materialize(Allocation& allocation);
 
-  // Takes back memory and address. The pointer is dead afterwards; its address may be given out again.
+  // Takes back memory and address. The pointer is dead afterwards; its address may be given out
+  // again.
   void release(Allocation* allocation);
 
   struct Found {

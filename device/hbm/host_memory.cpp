@@ -11,7 +11,8 @@ namespace {
 constexpr size_t kHugePage = size_t{2} << 20;
 
 void* map_pages(size_t bytes) {
-  void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   return p == MAP_FAILED ? nullptr : p;
 }
 
@@ -89,7 +90,8 @@ uint64_t HostMemory::trim() {
 
 void* HostMemory::carve(size_t size) {
   Bump& bump = bump_[size > kSmall];
-  if (bump.end - bump.next < size) {  // what is left of the old slab is never used: at most a quarter of it
+  if (bump.end - bump.next <
+      size) {  // what is left of the old slab is never used: at most a quarter of it
     void* slab = map_pages(kSlab);
     if (!slab) return nullptr;
     slabs_.push_back(slab);
@@ -105,7 +107,8 @@ void* HostMemory::map_large(size_t size) {
   // Aligned to huge pages, which a large copy or matmul feels.
   char* p = static_cast<char*>(map_pages(size + kHugePage));
   if (!p) return nullptr;
-  char* block = reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(p) + kHugePage - 1) & ~(kHugePage - 1));
+  char* block =
+      reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(p) + kHugePage - 1) & ~(kHugePage - 1));
   if (block > p) munmap(p, static_cast<size_t>(block - p));
   const size_t behind = static_cast<size_t>(p + kHugePage - block);
   if (behind > 0) munmap(block + size, behind);

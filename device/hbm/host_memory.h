@@ -1,4 +1,5 @@
-// Host memory for buffers: size classes with free lists over mappings that stay. Not thread-safe: Hbm locks.
+// Host memory for buffers: size classes with free lists over mappings that stay. Not thread-safe:
+// Hbm locks.
 #pragma once
 
 #include <cstddef>

@@ -24,7 +24,8 @@ struct F32 {
 
   template <class L>
   static V widen(__m128i v) {
-    if constexpr (kSame<L, FromBF16>) return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(v), 16));
+    if constexpr (kSame<L, FromBF16>)
+      return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(v), 16));
     return _mm256_cvtph_ps(v);
   }
   template <class L>
@@ -38,7 +39,8 @@ struct F32 {
   static V load_part_as(const typename L::T* p, int n) {
     if constexpr (kSame<L, FromF32>) {
       static constexpr int32_t kMask[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
-      return _mm256_maskload_ps(p, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(kMask + 8 - n)));
+      return _mm256_maskload_ps(
+          p, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(kMask + 8 - n)));
     } else {
       alignas(16) uint16_t part[8] = {};
       for (int i = 0; i < n; ++i) part[i] = p[i];
@@ -108,7 +110,8 @@ struct I64 {
   static V fma(V a, V b, V acc) {
     const V cross = _mm256_add_epi64(_mm256_mul_epu32(_mm256_srli_epi64(a, 32), b),
                                      _mm256_mul_epu32(a, _mm256_srli_epi64(b, 32)));
-    return _mm256_add_epi64(acc, _mm256_add_epi64(_mm256_mul_epu32(a, b), _mm256_slli_epi64(cross, 32)));
+    return _mm256_add_epi64(acc,
+                            _mm256_add_epi64(_mm256_mul_epu32(a, b), _mm256_slli_epi64(cross, 32)));
   }
 };
 

@@ -24,7 +24,8 @@ struct F32 {
 
   template <class L>
   static V widen(__m256i v) {
-    if constexpr (kSame<L, FromBF16>) return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(v), 16));
+    if constexpr (kSame<L, FromBF16>)
+      return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(v), 16));
     return _mm512_cvtph_ps(v);
   }
   template <class L>

@@ -1,9 +1,10 @@
-// Packing and register-block kernels, written once over a vector type. Included by the kernel_<isa>.cpp files only,
-// inside their anonymous namespace, after they define the element types:
+// Packing and register-block kernels, written once over a vector type. Included by the
+// kernel_<isa>.cpp files only, inside their anonymous namespace, after they define the element
+// types:
 //   struct E { using T; using V; kLanes, kMr; zero, load, store, broadcast, fma (acc + a * b);
 //              kSimdPack: load_as<L>, load_part_as<L>, transpose }
-// and the source types L { using T; static acc<E>(T) }. No standard library here: its inline functions would be
-// compiled for this ISA and merged with everyone's.
+// and the source types L { using T; static acc<E>(T) }. No standard library here: its inline
+// functions would be compiled for this ISA and merged with everyone's.
 
 template <class E>
 inline constexpr int kNr = 2 * E::kLanes;
@@ -15,20 +16,25 @@ struct RowPanels {
   int rows(int64_t p) const { return static_cast<int>(base + (p < extra)); }
 };
 
-// ---------------------------------------------------------------------------------------------------------- packing
+// ---- packing
 
-// One panel: dst[k * width + x] = src[x * xs + k * ks] for x < w, zero for w <= x < width. Where width is no multiple
-// of the lanes, vector stores run over into the next k's place, which is written later: ascending k is essential.
+// One panel: dst[k * width + x] = src[x * xs + k * ks] for x < w, zero for w <= x < width. Where
+// width is no multiple of the lanes, vector stores run over into the next k's place, which is
+// written later: ascending k is essential.
 template <class E, class L>
-void pack_panel(const typename L::T* src, int64_t xs, int64_t ks, int w, int width, int64_t kc, typename E::T* dst) {
+void pack_panel(const typename L::T* src, int64_t xs, int64_t ks, int w, int width, int64_t kc,
+                typename E::T* dst) {
   if constexpr (E::kSimdPack) {
     constexpr int kLanes = E::kLanes;
     if (xs == 1) {
       const int whole = w / kLanes * kLanes, rest = w - whole;
       for (int64_t k = 0; k < kc; ++k) {
         int x = 0;
-        for (; x < whole; x += kLanes) E::store(dst + k * width + x, E::template load_as<L>(src + k * ks + x));
-        if (rest) E::store(dst + k * width + x, E::template load_part_as<L>(src + k * ks + x, rest)), x += kLanes;
+        for (; x < whole; x += kLanes)
+          E::store(dst + k * width + x, E::template load_as<L>(src + k * ks + x));
+        if (rest)
+          E::store(dst + k * width + x, E::template load_part_as<L>(src + k * ks + x, rest)),
+              x += kLanes;
         for (; x < width; x += kLanes) E::store(dst + k * width + x, E::zero());
       }
       return;
@@ -45,7 +51,8 @@ void pack_panel(const typename L::T* src, int64_t xs, int64_t ks, int w, int wid
             for (int i = 0; i < kLanes; ++i) rows[i] = E::template load_as<L>(from + i * xs);
           } else if (depth == kLanes) {
 #pragma GCC unroll 16
-            for (int i = 0; i < kLanes; ++i) rows[i] = i < valid ? E::template load_as<L>(from + i * xs) : E::zero();
+            for (int i = 0; i < kLanes; ++i)
+              rows[i] = i < valid ? E::template load_as<L>(from + i * xs) : E::zero();
           } else {
 #pragma GCC unroll 16
             for (int i = 0; i < kLanes; ++i)
@@ -69,10 +76,12 @@ void pack_panel(const typename L::T* src, int64_t xs, int64_t ks, int w, int wid
     const int64_t k1 = k0 + kStep < kc ? k0 + kStep : kc;
     if (ks == 1) {
       for (int x = 0; x < w; ++x)
-        for (int64_t k = k0; k < k1; ++k) dst[k * width + x] = L::template acc<typename E::T>(src[x * xs + k]);
+        for (int64_t k = k0; k < k1; ++k)
+          dst[k * width + x] = L::template acc<typename E::T>(src[x * xs + k]);
     } else {
       for (int64_t k = k0; k < k1; ++k)
-        for (int x = 0; x < w; ++x) dst[k * width + x] = L::template acc<typename E::T>(src[x * xs + k * ks]);
+        for (int x = 0; x < w; ++x)
+          dst[k * width + x] = L::template acc<typename E::T>(src[x * xs + k * ks]);
     }
     for (int64_t k = k0; k < k1; ++k)
       for (int x = w; x < width; ++x) dst[k * width + x] = 0;
@@ -103,19 +112,20 @@ void pack_b_from(const PackArgs& p) {
   }
 }
 
-// --------------------------------------------------------------------------------------------------- register block
+// ---- register block
 
 template <class E>
 struct Micro {
   using T = typename E::T;
   using V = typename E::V;
-  using Fn = void (*)(int64_t kc, const T* a, int64_t a_row, int64_t a_k, const T* b, int64_t b_panel, int64_t b_k, T* c,
-                      int64_t ld, bool accumulate);
+  using Fn = void (*)(int64_t kc, const T* a, int64_t a_row, int64_t a_k, const T* b,
+                      int64_t b_panel, int64_t b_k, T* c, int64_t ld, bool accumulate);
 
-  // kRows x kVecs vectors of C in registers. The vectors lie in one panel of B, or in kVecs / 2 neighbouring ones.
+  // kRows x kVecs vectors of C in registers. The vectors lie in one panel of B, or in kVecs / 2
+  // neighbouring ones.
   template <int kRows, int kVecs, bool kPacked>
-  static void run(int64_t kc, const T* a, int64_t a_row, int64_t a_k, const T* b, int64_t b_panel, int64_t b_k, T* c,
-                  int64_t ld, bool accumulate) {
+  static void run(int64_t kc, const T* a, int64_t a_row, int64_t a_k, const T* b, int64_t b_panel,
+                  int64_t b_k, T* c, int64_t ld, bool accumulate) {
     if constexpr (kPacked) a_row = 1, a_k = kRows;
     V acc[kRows][kVecs];
     if (accumulate) {
@@ -198,7 +208,8 @@ void block(const BlockArgs& args) {
     T* c_panel = c + j;
     for (int64_t p = 0; p < panels.count; ++p) {
       const int rows = panels.rows(p);
-      fns[rows - 1](args.kc, a, args.a_row, args.a_k, b, args.b_panel, args.b_k, c_panel, args.ld, args.accumulate);
+      fns[rows - 1](args.kc, a, args.a_row, args.a_k, b, args.b_panel, args.b_k, c_panel, args.ld,
+                    args.accumulate);
       a += args.a_packed ? rows * args.kc : rows * args.a_row;
       c_panel += rows * args.ld;
     }
@@ -207,9 +218,10 @@ void block(const BlockArgs& args) {
   }
 }
 
-// -------------------------------------------------------------------------------------------------------- few rows
+// ---- few rows
 
-// kLanes x kLanes tiles of B are turned in registers and used at once; two of them give fma's latency company.
+// kLanes x kLanes tiles of B are turned in registers and used at once; two of them give fma's
+// latency company.
 template <class E, class L, int kRows>
 void thin_rows(const BlockArgs& args) {
   using T = typename E::T;
@@ -236,21 +248,25 @@ void thin_rows(const BlockArgs& args) {
         const auto* from = b + t * kLanes * args.b_panel + k;
         if (depth == kLanes && valid[t] == kLanes) {
 #pragma GCC unroll 16
-          for (int i = 0; i < kLanes; ++i) tile[i] = E::template load_as<L>(from + i * args.b_panel);
+          for (int i = 0; i < kLanes; ++i)
+            tile[i] = E::template load_as<L>(from + i * args.b_panel);
           E::transpose(tile);
 #pragma GCC unroll 16
           for (int i = 0; i < kLanes; ++i)
 #pragma GCC unroll 4
             for (int r = 0; r < kRows; ++r)
-              acc[t][r] = E::fma(E::broadcast(a + r * args.a_row + i * args.a_k), tile[i], acc[t][r]);
+              acc[t][r] =
+                  E::fma(E::broadcast(a + r * args.a_row + i * args.a_k), tile[i], acc[t][r]);
         } else if (valid[t] > 0) {
           for (int i = 0; i < kLanes; ++i)
-            tile[i] = i < valid[t] ? E::template load_part_as<L>(from + i * args.b_panel, depth) : E::zero();
+            tile[i] = i < valid[t] ? E::template load_part_as<L>(from + i * args.b_panel, depth)
+                                   : E::zero();
           E::transpose(tile);
           for (int i = 0; i < depth; ++i)
 #pragma GCC unroll 4
             for (int r = 0; r < kRows; ++r)
-              acc[t][r] = E::fma(E::broadcast(a + r * args.a_row + i * args.a_k), tile[i], acc[t][r]);
+              acc[t][r] =
+                  E::fma(E::broadcast(a + r * args.a_row + i * args.a_k), tile[i], acc[t][r]);
         }
       }
       a += kLanes * args.a_k;
@@ -266,10 +282,14 @@ template <class E, class L>
 void thin_from(const BlockArgs& args) {
   static_assert(kThinRows == 4);
   switch (args.m) {
-    case 1: return thin_rows<E, L, 1>(args);
-    case 2: return thin_rows<E, L, 2>(args);
-    case 3: return thin_rows<E, L, 3>(args);
-    default: return thin_rows<E, L, 4>(args);
+    case 1:
+      return thin_rows<E, L, 1>(args);
+    case 2:
+      return thin_rows<E, L, 2>(args);
+    case 3:
+      return thin_rows<E, L, 3>(args);
+    default:
+      return thin_rows<E, L, 4>(args);
   }
 }
 
@@ -280,7 +300,7 @@ void thin(const BlockArgs& args) {
   thin_from<E, FromF32>(args);
 }
 
-// ------------------------------------------------------------------------------------------------------------- table
+// ---- table
 
 template <class E, bool kA, class L>
 void pack_from(const PackArgs& p) {

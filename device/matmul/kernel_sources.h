@@ -1,5 +1,5 @@
-// The operand types that packing reads, with their widening. Included by the kernel_<isa>.cpp files only, inside their
-// anonymous namespace (see kernel_impl.h).
+// The operand types that packing reads, with their widening. Included by the kernel_<isa>.cpp files
+// only, inside their anonymous namespace (see kernel_impl.h).
 
 template <class Stored>
 struct FromSame {
@@ -21,7 +21,8 @@ struct FromBF16 {
   using T = uint16_t;
   template <class A>
   static A acc(T v) {
-    return _mm_cvtss_f32(_mm_castsi128_ps(_mm_cvtsi32_si128(static_cast<int>(static_cast<uint32_t>(v) << 16))));
+    return _mm_cvtss_f32(
+        _mm_castsi128_ps(_mm_cvtsi32_si128(static_cast<int>(static_cast<uint32_t>(v) << 16))));
   }
 };
 struct FromF16 {

@@ -1,5 +1,6 @@
-// What one ISA's translation unit offers to the ISA-neutral driver. Everything else in those units has internal
-// linkage, so that the linker can never pick wide code for a narrow machine (no comdat mixing).
+// What one ISA's translation unit offers to the ISA-neutral driver. Everything else in those units
+// has internal linkage, so that the linker can never pick wide code for a narrow machine (no comdat
+// mixing).
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,8 @@ namespace nax::matmul_detail {
 // C[m x n] (+)= A[m x kc] * B[kc x n] in the accumulator type. Strides and ld count elements.
 struct BlockArgs {
   int64_t m, n, kc;
-  // Packed (pack_a of the same m): panels one after the other. Otherwise element (i, k) at a[i * a_row + k * a_k].
+  // Packed (pack_a of the same m): panels one after the other. Otherwise element (i, k) at a[i *
+  // a_row + k * a_k].
   const void* a;
   bool a_packed;
   int64_t a_row, a_k;
@@ -37,18 +39,21 @@ struct PackArgs {
 
 // Kernels of one accumulator type.
 struct TypeKernels {
-  int mr, nr;                        // register block
-  void (*pack_a)(const PackArgs&);   // ceil(extent / mr) panels of nearly equal width, [k][width]; + kPackSlack
-  void (*pack_b)(const PackArgs&);   // ceil(extent / nr) panels, [k][nr], the last one padded with zeros
+  int mr, nr;  // register block
+  void (*pack_a)(
+      const PackArgs&);  // ceil(extent / mr) panels of nearly equal width, [k][width]; + kPackSlack
+  void (*pack_b)(
+      const PackArgs&);  // ceil(extent / nr) panels, [k][nr], the last one padded with zeros
   void (*block)(const BlockArgs&);
-  // At most kThinRows rows against a B whose k is contiguous (y = W x): turns B in registers instead of packing it.
-  // Null where there is none.
+  // At most kThinRows rows against a B whose k is contiguous (y = W x): turns B in registers
+  // instead of packing it. Null where there is none.
   void (*thin)(const BlockArgs&);
 };
 inline constexpr int64_t kThinRows = 4;
 inline constexpr int64_t kPackSlack = 16;  // elements that pack_a may write behind its last panel
 
-// A dot-product kernel for bf16 (AVX512-BF16, AMX) would be one more entry here, with its own packing by pairs.
+// A dot-product kernel for bf16 (AVX512-BF16, AMX) would be one more entry here, with its own
+// packing by pairs.
 struct KernelTable {
   TypeKernels f32, f64, i32, i64;
 };
@@ -56,7 +61,8 @@ struct KernelTable {
 const KernelTable& avx2_kernels();
 const KernelTable& avx512_kernels();  // call only where the host supports it
 
-// The table of host_isa(); tests force another one for the calling process (null: back to host_isa()'s).
+// The table of host_isa(); tests force another one for the calling process (null: back to
+// host_isa()'s).
 const KernelTable& active_kernels();
 void force_kernels(const KernelTable* table);
 

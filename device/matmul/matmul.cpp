@@ -19,18 +19,21 @@ using matmul_detail::TypeKernels;
 
 namespace {
 
-// Blocking. None of these changes a bit: they say how much of a chain runs before its accumulator rests in memory.
-constexpr int64_t kDepth = 384;                    // KC: k steps per pass
-constexpr int64_t kRows = 168;                     // MC: a packed block of A (KC x MC) stays in L2
-constexpr int64_t kMinRows = 64;                   // smaller blocks would make the eviction chain repack and restart
-constexpr int64_t kGroup = 256;                    // columns between evictions: MC x kGroup accumulators are hot
-constexpr int64_t kFewRowsGroup = 64;              // B packed for one block of few rows is used while in L1 or L2
-constexpr int64_t kDirectDepth = 16;               // rows of a large unpacked B that are read side by side, as streams
+// Blocking. None of these changes a bit: they say how much of a chain runs before its accumulator
+// rests in memory.
+constexpr int64_t kDepth = 384;   // KC: k steps per pass
+constexpr int64_t kRows = 168;    // MC: a packed block of A (KC x MC) stays in L2
+constexpr int64_t kMinRows = 64;  // smaller blocks would make the eviction chain repack and restart
+constexpr int64_t kGroup = 256;   // columns between evictions: MC x kGroup accumulators are hot
+constexpr int64_t kFewRowsGroup =
+    64;  // B packed for one block of few rows is used while in L1 or L2
+constexpr int64_t kDirectDepth =
+    16;  // rows of a large unpacked B that are read side by side, as streams
 constexpr int64_t kLargeDirect = int64_t{128} << 10;  // bytes
-constexpr int64_t kMaxColumns = 2048;              // columns of a task: bounds its partial accumulators
+constexpr int64_t kMaxColumns = 2048;  // columns of a task: bounds its partial accumulators
 constexpr int64_t kMinColumns = 128;
 constexpr int64_t kSharedBytes = int64_t{64} << 20;  // B packed for all tasks at once
-constexpr double kInlineFlops = 4e6;               // about 60 us of one core
+constexpr double kInlineFlops = 4e6;                 // about 60 us of one core
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
@@ -41,7 +44,8 @@ struct Range {
 };
 Range part(int64_t total, int64_t parts, int64_t unit, int64_t i) {
   const int64_t units = ceil_div(total, unit);
-  return {std::min(total, units * i / parts * unit), std::min(total, units * (i + 1) / parts * unit)};
+  return {std::min(total, units * i / parts * unit),
+          std::min(total, units * (i + 1) / parts * unit)};
 }
 
 struct Operand {
@@ -54,8 +58,8 @@ struct Operand {
   }
 };
 
-// One item of the batch. Where N is tiny the product is computed transposed (swapped), so that the long side fills the
-// vectors: fma does not care which factor comes first.
+// One item of the batch. Where N is tiny the product is computed transposed (swapped), so that the
+// long side fills the vectors: fma does not care which factor comes first.
 struct Item {
   const TypeKernels& kernels;
   DType acc_dtype;
@@ -67,7 +71,8 @@ struct Item {
   bool swapped;
   Evict evict;
 
-  // B packed for all: depth blocks one after the other, each all its panels of columns [shared_from, shared_to).
+  // B packed for all: depth blocks one after the other, each all its panels of columns
+  // [shared_from, shared_to).
   const char* shared = nullptr;
   int64_t shared_from = 0, shared_to = 0;
 
@@ -91,8 +96,8 @@ struct Item {
 
 // Packs columns [from, to) of B, k in `depth`.
 void pack_b(const Item& item, Range depth, int64_t from, int64_t to, void* dst) {
-  item.kernels.pack_b({item.b.at(from, depth.begin), item.b.dtype, item.b.x_stride, item.b.k_stride, to - from,
-                       depth.end - depth.begin, dst});
+  item.kernels.pack_b({item.b.at(from, depth.begin), item.b.dtype, item.b.x_stride, item.b.k_stride,
+                       to - from, depth.end - depth.begin, dst});
 }
 
 void Item::pack_shared(ThreadPool& pool, bool serial, char* to) const {
@@ -106,7 +111,8 @@ void Item::pack_shared(ThreadPool& pool, bool serial, char* to) const {
              to + (range.begin * panels + begin * kc) * nr * size);
     }
   };
-  const int64_t grain = std::max<int64_t>(1, (int64_t{64} << 10) / std::max<int64_t>(1, k * nr * size));
+  const int64_t grain =
+      std::max<int64_t>(1, (int64_t{64} << 10) / std::max<int64_t>(1, k * nr * size));
   if (serial)
     pack_panels(0, panels);
   else
@@ -122,13 +128,16 @@ void Item::multiply(ThreadPool& pool, bool serial) {
     const int64_t wanted = 4 * threads;
     const int64_t most_columns = std::max<int64_t>(1, n / kMinColumns);
     if (row_blocks * column_blocks < wanted)
-      column_blocks = std::clamp(ceil_div(wanted, row_blocks), column_blocks, std::max(column_blocks, most_columns));
+      column_blocks = std::clamp(ceil_div(wanted, row_blocks), column_blocks,
+                                 std::max(column_blocks, most_columns));
     const int64_t most_rows = std::max<int64_t>(1, m / kMinRows);
     if (row_blocks * column_blocks < wanted)
-      row_blocks = std::clamp(ceil_div(wanted, column_blocks), row_blocks, std::max(row_blocks, most_rows));
+      row_blocks =
+          std::clamp(ceil_div(wanted, column_blocks), row_blocks, std::max(row_blocks, most_rows));
   }
 
-  // Where several row blocks read B it is packed once, for as many columns as the bound on memory allows.
+  // Where several row blocks read B it is packed once, for as many columns as the bound on memory
+  // allows.
   int64_t shared_columns = 0;
   if (row_blocks > 1) {
     const int64_t fit = kSharedBytes / std::max<int64_t>(1, k * size) / kernels.nr * kernels.nr;
@@ -161,8 +170,9 @@ void Item::multiply(ThreadPool& pool, bool serial) {
   }
 }
 
-// A block of rows over a range of columns: for each depth block, A is packed once, then the columns go by in groups.
-// Partial accumulators of all groups wait in C between depth blocks; with one depth block C holds a single group.
+// A block of rows over a range of columns: for each depth block, A is packed once, then the columns
+// go by in groups. Partial accumulators of all groups wait in C between depth blocks; with one
+// depth block C holds a single group.
 void Item::run_task(Range rows, Range columns) const {
   const int64_t mb = rows.end - rows.begin, nb = columns.end - columns.begin, nr = kernels.nr;
   const int64_t blocks = depth_blocks();
@@ -176,7 +186,8 @@ void Item::run_task(Range rows, Range columns) const {
   const int64_t ld = blocks > 1 ? round_up(nb, nr) : group;
 
   const int64_t c_bytes = round_up(mb * ld * size, 64);
-  const int64_t a_bytes = a_direct ? 0 : round_up((mb * most_depth + matmul_detail::kPackSlack) * size, 64);
+  const int64_t a_bytes =
+      a_direct ? 0 : round_up((mb * most_depth + matmul_detail::kPackSlack) * size, 64);
   const int64_t b_columns = shared || thin ? 0 : b_direct ? (nb % nr != 0 ? nr : 0) : group;
   Scratch scratch(0, static_cast<size_t>(c_bytes + a_bytes + b_columns * most_depth * size));
   char* const c = static_cast<char*>(scratch.data());
@@ -199,7 +210,8 @@ void Item::run_task(Range rows, Range columns) const {
       args.a = a_packed;
       args.a_row = 1;  // for thin, where A is a single panel
       args.a_k = mb;
-      kernels.pack_a({a.at(rows.begin, range.begin), a.dtype, a.x_stride, a.k_stride, mb, args.kc, a_packed});
+      kernels.pack_a(
+          {a.at(rows.begin, range.begin), a.dtype, a.x_stride, a.k_stride, mb, args.kc, a_packed});
     }
     for (int64_t g = 0; g < groups; ++g) {
       Range now = part(nb, groups, nr, g);
@@ -251,7 +263,8 @@ void Item::run_task(Range rows, Range columns) const {
 void Item::load_init(Range rows, Range columns, char* c, int64_t ld) const {
   const int64_t width = columns.end - columns.begin;
   for (int64_t i = rows.begin; i < rows.end; ++i, c += ld * size) {
-    std::memset(c + width * size, 0, static_cast<size_t>((round_up(width, kernels.nr) - width) * size));
+    std::memset(c + width * size, 0,
+                static_cast<size_t>((round_up(width, kernels.nr) - width) * size));
     if (init.k_stride == 1) {
       std::memcpy(c, init.at(i, columns.begin), static_cast<size_t>(width * size));
     } else if (size == 4) {
@@ -270,7 +283,8 @@ void Item::emit(Range rows, Range columns, const char* c, int64_t ld) const {
   alignas(64) char turned[kGroup * 4 * 8];
   for (int64_t i = 0; i < height; ++i)
     for (int64_t j = 0; j < width; ++j)
-      std::memcpy(turned + (i * width + j) * size, c + (j * ld + i) * size, static_cast<size_t>(size));
+      std::memcpy(turned + (i * width + j) * size, c + (j * ld + i) * size,
+                  static_cast<size_t>(size));
   evict(batch, columns.begin, columns.end, rows.begin, rows.end, turned, width);
 }
 constexpr int64_t kSwapColumns = 4;  // `turned` above holds kGroup x kSwapColumns
@@ -278,20 +292,27 @@ constexpr int64_t kSwapColumns = 4;  // `turned` above holds kGroup x kSwapColum
 const TypeKernels& kernels_for(DType acc) {
   const KernelTable& table = matmul_detail::active_kernels();
   switch (acc) {
-    case DType::kF64: return table.f64;
-    case DType::kI32: return table.i32;
-    case DType::kI64: return table.i64;
-    default: return table.f32;
+    case DType::kF64:
+      return table.f64;
+    case DType::kI32:
+      return table.i32;
+    case DType::kI64:
+      return table.i64;
+    default:
+      return table.f32;
   }
 }
 
 Item make_item(const MatmulArgs& args, Evict evict, int64_t batch) {
   const DType acc = accumulator_dtype(args.a.dtype);
   const auto data = [&](const MatrixView& view, int64_t batch_stride) {
-    return static_cast<const char*>(view.data) + batch * batch_stride * static_cast<int64_t>(dtype_size(view.dtype));
+    return static_cast<const char*>(view.data) +
+           batch * batch_stride * static_cast<int64_t>(dtype_size(view.dtype));
   };
-  Operand a = {data(args.a, args.a_batch_stride), args.a.dtype, args.a.row_stride, args.a.col_stride};
-  Operand b = {data(args.b, args.b_batch_stride), args.b.dtype, args.b.col_stride, args.b.row_stride};
+  Operand a = {data(args.a, args.a_batch_stride), args.a.dtype, args.a.row_stride,
+               args.a.col_stride};
+  Operand b = {data(args.b, args.b_batch_stride), args.b.dtype, args.b.col_stride,
+               args.b.row_stride};
   Operand init = {nullptr, acc, args.init.row_stride, args.init.col_stride};
   if (args.init.data) init.data = data(args.init, args.init_batch_stride);
   int64_t m = args.a.rows, n = args.b.cols;
@@ -301,7 +322,17 @@ Item make_item(const MatmulArgs& args, Evict evict, int64_t batch) {
     std::swap(a, b);
     std::swap(init.x_stride, init.k_stride);
   }
-  return {kernels_for(acc), acc, static_cast<int64_t>(dtype_size(acc)), batch, m, n, args.a.cols, a, b, init, swap,
+  return {kernels_for(acc),
+          acc,
+          static_cast<int64_t>(dtype_size(acc)),
+          batch,
+          m,
+          n,
+          args.a.cols,
+          a,
+          b,
+          init,
+          swap,
           evict};
 }
 
@@ -311,23 +342,34 @@ DType accumulator_dtype(DType operand) {
   switch (operand) {
     case DType::kF32:
     case DType::kF16:
-    case DType::kBF16: return DType::kF32;
-    case DType::kF64: return DType::kF64;
+    case DType::kBF16:
+      return DType::kF32;
+    case DType::kF64:
+      return DType::kF64;
     case DType::kU8:
     case DType::kI8:
     case DType::kI16:
-    case DType::kI32: return DType::kI32;
-    case DType::kI64: return DType::kI64;
-    default: return DType::kInvalid;
+    case DType::kI32:
+      return DType::kI32;
+    case DType::kI64:
+      return DType::kI64;
+    default:
+      return DType::kInvalid;
   }
 }
 
 Status check_matmul(const MatmulArgs& args) {
-  const auto shape = [](const MatrixView& v) { return std::to_string(v.rows) + "x" + std::to_string(v.cols); };
-  const auto bad = [](std::string message) { return invalid_argument("matmul: " + std::move(message)); };
+  const auto shape = [](const MatrixView& v) {
+    return std::to_string(v.rows) + "x" + std::to_string(v.cols);
+  };
+  const auto bad = [](std::string message) {
+    return invalid_argument("matmul: " + std::move(message));
+  };
   if (args.batch < 0 || args.a.rows < 0 || args.a.cols < 0 || args.b.rows < 0 || args.b.cols < 0)
-    return bad("negative size: batch " + std::to_string(args.batch) + ", A " + shape(args.a) + ", B " + shape(args.b));
-  if (args.a.cols != args.b.rows) return bad("inner dimensions differ: A " + shape(args.a) + ", B " + shape(args.b));
+    return bad("negative size: batch " + std::to_string(args.batch) + ", A " + shape(args.a) +
+               ", B " + shape(args.b));
+  if (args.a.cols != args.b.rows)
+    return bad("inner dimensions differ: A " + shape(args.a) + ", B " + shape(args.b));
   const DType acc = accumulator_dtype(args.a.dtype);
   if (args.a.dtype != args.b.dtype || acc == DType::kInvalid)
     return bad("operand types " + std::string(dtype_name(args.a.dtype)) + " and " +
@@ -335,11 +377,11 @@ Status check_matmul(const MatmulArgs& args) {
                "; both must be the same of f32, f16, bf16, f64, u8, i8, i16, i32, i64");
   if (args.init.data) {
     if (args.init.dtype != acc)
-      return bad("initial accumulator is " + std::string(dtype_name(args.init.dtype)) + ", must be " +
-                 std::string(dtype_name(acc)));
+      return bad("initial accumulator is " + std::string(dtype_name(args.init.dtype)) +
+                 ", must be " + std::string(dtype_name(acc)));
     if (args.init.rows != args.a.rows || args.init.cols != args.b.cols)
-      return bad("initial accumulator is " + shape(args.init) + ", must be " + std::to_string(args.a.rows) + "x" +
-                 std::to_string(args.b.cols));
+      return bad("initial accumulator is " + shape(args.init) + ", must be " +
+                 std::to_string(args.a.rows) + "x" + std::to_string(args.b.cols));
   }
   return {};
 }
@@ -347,9 +389,10 @@ Status check_matmul(const MatmulArgs& args) {
 void matmul(const MatmulArgs& args, ThreadPool& pool, Evict evict) {
   const int64_t m = args.a.rows, n = args.b.cols, k = args.a.cols;
   if (args.batch <= 0 || m <= 0 || n <= 0) return;
-  const double item_flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(std::max<int64_t>(k, 1));
-  const bool serial = item_flops * static_cast<double>(args.batch) < kInlineFlops || ThreadPool::in_parallel_region() ||
-                      pool.threads() == 1;
+  const double item_flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) *
+                            static_cast<double>(std::max<int64_t>(k, 1));
+  const bool serial = item_flops * static_cast<double>(args.batch) < kInlineFlops ||
+                      ThreadPool::in_parallel_region() || pool.threads() == 1;
   const auto items = [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) make_item(args, evict, i).multiply(pool, true);
   };

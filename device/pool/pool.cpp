@@ -27,7 +27,8 @@ int available_processors() {
 
 using pool_detail::Workers;
 
-ThreadPool::ThreadPool(int threads) : threads_(threads > 0 ? threads : pool_detail::available_processors()) {}
+ThreadPool::ThreadPool(int threads)
+    : threads_(threads > 0 ? threads : pool_detail::available_processors()) {}
 
 ThreadPool::~ThreadPool() = default;
 

@@ -9,11 +9,12 @@
 
 namespace nax::pool_detail {
 
-// A loop cut into at most 4 ranges a thread of whole grains, as even as grains allow: a thread that comes late, or
-// loses its processor, is evened out by the others.
+// A loop cut into at most 4 ranges a thread of whole grains, as even as grains allow: a thread that
+// comes late, or loses its processor, is evened out by the others.
 struct Split {
   int64_t n, grain, units, tasks;
-  Split(int64_t n_in, int64_t grain_in, int threads) : n(n_in), grain(std::max<int64_t>(1, grain_in)) {
+  Split(int64_t n_in, int64_t grain_in, int threads)
+      : n(n_in), grain(std::max<int64_t>(1, grain_in)) {
     units = (n + grain - 1) / grain;
     tasks = std::min<int64_t>(units, static_cast<int64_t>(threads) * 4);
   }

@@ -11,8 +11,9 @@
 
 namespace nax::pool_detail {
 
-// Loops wait in a queue; every thread takes the next range of the first loop that has one left. A loop lives on its
-// caller's stack: the caller leaves only when all its ranges have run, and all bookkeeping is under the mutex.
+// Loops wait in a queue; every thread takes the next range of the first loop that has one left. A
+// loop lives on its caller's stack: the caller leaves only when all its ranges have run, and all
+// bookkeeping is under the mutex.
 struct Workers::Impl {
   struct Loop {
     const Split& split;
@@ -51,8 +52,10 @@ struct Workers::Impl {
   std::vector<std::thread> started;
 };
 
-Workers::Workers(int threads) : threads_(threads), fork_generation_(fork_generation()), impl_(new Impl) {
-  for (int i = 1; i < threads; ++i) impl_->started.emplace_back([impl = impl_.get()] { impl->work(); });
+Workers::Workers(int threads)
+    : threads_(threads), fork_generation_(fork_generation()), impl_(new Impl) {
+  for (int i = 1; i < threads; ++i)
+    impl_->started.emplace_back([impl = impl_.get()] { impl->work(); });
 }
 
 Workers::~Workers() {

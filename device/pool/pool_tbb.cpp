@@ -16,14 +16,17 @@ struct Workers::Impl {
   tbb::task_arena arena;
 };
 
-Workers::Workers(int threads) : threads_(threads), fork_generation_(fork_generation()), impl_(new Impl) {
+Workers::Workers(int threads)
+    : threads_(threads), fork_generation_(fork_generation()), impl_(new Impl) {
   // TBB never runs more workers than processors unless this raises its limit.
-  if (threads > available_processors()) impl_->limit.emplace(tbb::global_control::max_allowed_parallelism, threads);
+  if (threads > available_processors())
+    impl_->limit.emplace(tbb::global_control::max_allowed_parallelism, threads);
   impl_->arena.initialize(threads);
 }
 
 Workers::~Workers() {
-  if (!alive()) (void)impl_.release();  // the child's copy of the scheduler believes in threads that are gone
+  if (!alive())
+    (void)impl_.release();  // the child's copy of the scheduler believes in threads that are gone
 }
 
 bool Workers::alive() const { return fork_generation_ == fork_generation(); }
@@ -35,7 +38,8 @@ void Workers::run(const Split& split, ThreadPool::Body body) {
           tbb::blocked_range<int64_t>(0, split.tasks, 1),
           [&](const tbb::blocked_range<int64_t>& range) {
             RegionScope scope;
-            for (int64_t t = range.begin(); t < range.end(); ++t) body(split.begin(t), split.end(t));
+            for (int64_t t = range.begin(); t < range.end(); ++t)
+              body(split.begin(t), split.end(t));
           },
           tbb::simple_partitioner());
     });

@@ -1,7 +1,8 @@
 // The nax side of bench_matmul.py: reads one measurement a line from standard input,
 //   <m> <k> <n> <layout NN|NT|TN|TT> <dtype f32|bf16|f64|i32|i64> <threads> <seconds>
-// runs it for about that long, and prints the mean seconds of one matmul with its results stored in the operand type's
-// accumulator. The first word of the command line may force a kernel set: avx2 or avx512.
+// runs it for about that long, and prints the mean seconds of one matmul with its results stored in
+// the operand type's accumulator. The first word of the command line may force a kernel set: avx2
+// or avx512.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -23,7 +24,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using nax::DType;
 
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
 
 std::vector<char> random_operand(DType dtype, int64_t count) {
   std::mt19937 rng(7);
@@ -37,7 +40,7 @@ std::vector<char> random_operand(DType dtype, int64_t count) {
     std::memcpy(&bits, &f, 4);
     const uint16_t high = static_cast<uint16_t>(bits >> 16);
     const size_t size = nax::dtype_size(dtype);
-    const void* from = dtype == DType::kF32 ? static_cast<const void*>(&f)
+    const void* from = dtype == DType::kF32    ? static_cast<const void*>(&f)
                        : dtype == DType::kF64  ? static_cast<const void*>(&d)
                        : dtype == DType::kBF16 ? static_cast<const void*>(&high)
                                                : static_cast<const void*>(&l);
@@ -79,7 +82,8 @@ int main(int argc, char** argv) {
     nax::MatmulArgs args;
     args.a = {a.data(), dtype, m, k, layout[0] == 'T' ? 1 : k, layout[0] == 'T' ? m : 1};
     args.b = {b.data(), dtype, k, n, layout[1] == 'T' ? 1 : n, layout[1] == 'T' ? k : 1};
-    const auto store = [&](int64_t, int64_t m0, int64_t m1, int64_t n0, int64_t n1, const void* block, int64_t ld) {
+    const auto store = [&](int64_t, int64_t m0, int64_t m1, int64_t n0, int64_t n1,
+                           const void* block, int64_t ld) {
       for (int64_t i = m0; i < m1; ++i)
         std::memcpy(out.data() + static_cast<size_t>(i * n + n0) * size,
                     static_cast<const char*>(block) + static_cast<size_t>((i - m0) * ld) * size,

@@ -15,8 +15,9 @@ TEST_CASE("host_isa: the baseline holds where tests run") {
 TEST_CASE("host_isa: levels contain the ones before") {
   if (nax::host_supports(HostIsa::kAmx)) CHECK(nax::host_supports(HostIsa::kAvx512));
   if (nax::host_has_avx512_bf16()) CHECK(nax::host_supports(HostIsa::kAvx512));
-  const bool compiler_says_avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                                    __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  const bool compiler_says_avx512 =
+      __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
   CHECK(nax::host_supports(HostIsa::kAvx512) == compiler_says_avx512);
 }
 
@@ -33,7 +34,8 @@ TEST_CASE("host_isa: parsing") {
   for (HostIsa isa : {HostIsa::kAvx512, HostIsa::kAmx}) {
     auto r = nax::parse_host_isa(nax::host_isa_name(isa));
     CHECK(r.ok() == nax::host_supports(isa));
-    if (!r.ok()) CHECK(std::string(r.status().message()).find("not supported") != std::string::npos);
+    if (!r.ok())
+      CHECK(std::string(r.status().message()).find("not supported") != std::string::npos);
   }
 }
 

@@ -60,7 +60,8 @@ TEST_CASE("hbm: addresses are unique, aligned, and never host memory") {
   auto hbm = make_hbm(512 * kMiB);
   std::vector<Allocation*> all;
   std::vector<std::pair<uintptr_t, uintptr_t>> ranges;
-  for (size_t bytes : {0, 0, 1, 511, 512, 513, 4096, 65536, 1 << 20, (1 << 20) - 1, (4 << 20) - 1, 4 << 20, 9 << 20, 0})
+  for (size_t bytes : {0, 0, 1, 511, 512, 513, 4096, 65536, 1 << 20, (1 << 20) - 1, (4 << 20) - 1,
+                       4 << 20, 9 << 20, 0})
     for (int i = 0; i < 3; ++i) {
       Allocation* a = must_reserve(*hbm, bytes);
       CHECK(a->bytes() == bytes);
@@ -86,7 +87,8 @@ TEST_CASE("hbm: addresses are unique, aligned, and never host memory") {
 
 TEST_CASE("hbm: find") {
   auto hbm = make_hbm(64 * kMiB);
-  for (size_t bytes : {size_t{0}, size_t{100}, size_t{512}, size_t{1024}, size_t{1} << 20, size_t{13} << 20}) {
+  for (size_t bytes :
+       {size_t{0}, size_t{100}, size_t{512}, size_t{1024}, size_t{1} << 20, size_t{13} << 20}) {
     Allocation* a = must_reserve(*hbm, bytes);
     for (size_t offset : {size_t{0}, bytes / 2, bytes}) {
       auto found = hbm->find(a->address() + offset);
@@ -269,7 +271,8 @@ TEST_CASE("host_memory: size classes") {
   int last_index = -1;
   for (size_t bytes = 1; bytes < 300000; ++bytes) {
     const auto c = HostMemory::size_class(bytes);
-    if (c.size < bytes || c.size % 64 != 0 || c.size > bytes + bytes / 4 + 64) FAIL("class of " << bytes);
+    if (c.size < bytes || c.size % 64 != 0 || c.size > bytes + bytes / 4 + 64)
+      FAIL("class of " << bytes);
     if (c.size != last) {
       if (c.index != last_index + 1) FAIL("index of " << bytes);
       last = c.size, last_index = c.index;
