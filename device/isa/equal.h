@@ -1,5 +1,6 @@
-// Equality of programs, field by field: what a key hit is verified with (DESIGN I5) and what the text form must keep.
-// Constants compare by kind and bits, so a NaN equals itself and 0.0 differs from -0.0.
+// Equality of programs, field by field: what a key hit is verified with (DESIGN I5) and what the
+// text form must keep. Constants compare by kind and bits, so a NaN equals itself and 0.0 differs
+// from -0.0.
 #pragma once
 
 #include "device/isa/program.h"

@@ -17,7 +17,8 @@ int64_t free_extent(const Nest& nest, const int64_t* slots) {
   int64_t product = 1;
   for (size_t i = 0; i < nest.axes.size(); ++i) {
     if (nest.axes[i].role != AxisRole::kFree) continue;
-    product = slot_arithmetic(SlotOp::kMul, product, axis_extent(nest, static_cast<AxisId>(i), slots));
+    product =
+        slot_arithmetic(SlotOp::kMul, product, axis_extent(nest, static_cast<AxisId>(i), slots));
   }
   return product;
 }

@@ -31,16 +31,19 @@ std::string join(const std::vector<std::string_view>& names) {
 }
 
 // Sorted by distance; only those within half of the name's length.
-std::vector<std::string_view> nearest(std::string_view name, const std::vector<std::string_view>& candidates) {
+std::vector<std::string_view> nearest(std::string_view name,
+                                      const std::vector<std::string_view>& candidates) {
   std::vector<std::pair<size_t, std::string_view>> scored;
   if (name.size() <= 64) {
     for (std::string_view c : candidates) {
       size_t d = edit_distance(name, c);
-      if (c.size() > name.size() && name.size() >= 3 && c.find(name) != std::string_view::npos) d = 1;
+      if (c.size() > name.size() && name.size() >= 3 && c.find(name) != std::string_view::npos)
+        d = 1;
       if (d <= std::max<size_t>(1, name.size() / 2)) scored.emplace_back(d, c);
     }
   }
-  std::stable_sort(scored.begin(), scored.end(), [](const auto& x, const auto& y) { return x.first < y.first; });
+  std::stable_sort(scored.begin(), scored.end(),
+                   [](const auto& x, const auto& y) { return x.first < y.first; });
   std::vector<std::string_view> out;
   for (const auto& [distance, candidate] : scored) {
     if (out.size() == 3) break;

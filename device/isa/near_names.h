@@ -7,7 +7,8 @@
 
 namespace nax {
 
-// The up to three candidates with the smallest edit distance (at most half of the name's length), best first, joined by
+// The up to three candidates with the smallest edit distance (at most half of the name's length),
+// best first, joined by
 // ", "; where none is near, all of up to 16 candidates; empty otherwise.
 std::string near_names(std::string_view name, const std::vector<std::string_view>& candidates);
 

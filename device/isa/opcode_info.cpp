@@ -13,29 +13,39 @@ constexpr auto kNoFn = OpcodeFn::kNone;
 constexpr auto kScalarFn = OpcodeFn::kScalar;
 constexpr auto kReduceFn = OpcodeFn::kReduce;
 
-// Indexed by Opcode. Engines: NKI API reference, nki.isa (facts S2); POOL also for 64-bit lanes, as software.
+// Indexed by Opcode. Engines: NKI API reference, nki.isa (facts S2); POOL also for 64-bit lanes, as
+// software.
 constexpr std::array<OpcodeInfo, kOpcodeCount> kOpcodes = {{
     {"dma_copy", kNoFn, 0, 0, kDMA, "tile = dma_copy(arg[...]): converts to the tile's dtype", ""},
-    {"dma_copy", kNoFn, 1, 1, kDMA, "arg[...] = dma_copy(tile): converts to the argument's dtype", ""},
-    {"tensor_tensor", kScalarFn, 2, 2, kDVE | kPOOL, "two tiles of dst's shape; not both in psum", ""},
+    {"dma_copy", kNoFn, 1, 1, kDMA, "arg[...] = dma_copy(tile): converts to the argument's dtype",
+     ""},
+    {"tensor_tensor", kScalarFn, 2, 2, kDVE | kPOOL, "two tiles of dst's shape; not both in psum",
+     ""},
     {"tensor_scalar", kScalarFn, 1, 3, kACT | kDVE | kPOOL,
      "a tile of dst's shape and scalars, [p, 1] or [1, 1] tiles, in any order", ""},
     {"activation", kScalarFn, 1, 1, kACT, "one tile of dst's shape", ""},
-    {"tensor_copy", kNoFn, 1, 1, kACT | kDVE | kPOOL, "one tile; converts to dst's dtype; [p, 1] broadcasts", ""},
+    {"tensor_copy", kNoFn, 1, 1, kACT | kDVE | kPOOL,
+     "one tile; converts to dst's dtype; [p, 1] broadcasts", ""},
     {"memset", kNoFn, 1, 1, kACT | kDVE | kPOOL, "one scalar", ""},
     {"x.select", OpcodeFn::kSelect, 3, 3, kDVE | kPOOL, "condition tile, then tiles or scalars",
      "nki's predicated copy has one source tile; ATen's where has two, of any layout"},
     {"x.pointwise", kScalarFn, 1, 3, kDVE | kPOOL, "tiles or scalars, broadcast to dst's shape",
-     "ATen functions that no engine has as one instruction: divide, 64-bit types, logarithms and angles of full range"},
-    {"tensor_reduce", kReduceFn, 1, 1, kDVE | kPOOL, "[p, f] to [p, 1] or [1, f] to [1, 1], along free", ""},
-    {"tensor_partition_reduce", kReduceFn, 1, 1, kPOOL, "[p, f] to [1, f] or [p, 1] to [1, 1], along partitions", ""},
+     "ATen functions that no engine has as one instruction: divide, 64-bit types, logarithms and "
+     "angles of full range"},
+    {"tensor_reduce", kReduceFn, 1, 1, kDVE | kPOOL,
+     "[p, f] to [p, 1] or [1, f] to [1, 1], along free", ""},
+    {"tensor_partition_reduce", kReduceFn, 1, 1, kPOOL,
+     "[p, f] to [1, f] or [p, 1] to [1, 1], along partitions", ""},
     {"iota", kNoFn, 2, 2, kPOOL, "iota(axis, start, step): dst = start + coordinate * step", ""},
-    {"tensor_tensor_scan", kReduceFn, 1, 1, kDVE | kPOOL, "[p, f] to [p, f], running along free", ""},
+    {"tensor_tensor_scan", kReduceFn, 1, 1, kDVE | kPOOL, "[p, f] to [p, f], running along free",
+     ""},
     {"x.philox", kNoFn, 1, 1, kPOOL, "x.philox(seed, [index]): 32 random bits of element `index`",
-     "nki's rng has its own stream per engine; PyTorch's generators are counter based and reproducible"},
+     "nki's rng has its own stream per engine; PyTorch's generators are counter based and "
+     "reproducible"},
 }};
 
-constexpr std::array<std::string_view, kEngineCount> kEngines = {"pe", "act", "dve", "pool", "sp", "dma"};
+constexpr std::array<std::string_view, kEngineCount> kEngines = {"pe",   "act", "dve",
+                                                                 "pool", "sp",  "dma"};
 constexpr std::array<std::string_view, 6> kReduceFns = {"sum", "prod", "max", "min", "any", "all"};
 constexpr std::array<std::string_view, 3> kReduceOrders = {"row", "column", "tree"};
 
@@ -64,10 +74,13 @@ uint8_t engines_of(Opcode opcode, ScalarOp fn, Lane lane) {
     case Opcode::kTensorScalar:
       if (info.cost == ScalarCost::kSoftware) return kPOOL;
       // ACT's tensor_scalar knows mul, add and mul+add only (facts 1.3).
-      if (fn == ScalarOp::kMultiply || fn == ScalarOp::kAdd || fn == ScalarOp::kCopy) return engines;
+      if (fn == ScalarOp::kMultiply || fn == ScalarOp::kAdd || fn == ScalarOp::kCopy)
+        return engines;
       return kDVE | kPOOL;
-    case Opcode::kPointwise: return info.cost == ScalarCost::kSoftware ? kPOOL : kDVE | kPOOL;
-    default: return engines;
+    case Opcode::kPointwise:
+      return info.cost == ScalarCost::kSoftware ? kPOOL : kDVE | kPOOL;
+    default:
+      return engines;
   }
 }
 
@@ -106,7 +119,8 @@ Engine engine_for(Opcode opcode, ScalarOp fn, Lane lane) {
   const uint8_t engines = engines_of(opcode, fn, lane);
   if (opcode_info(opcode).fn == OpcodeFn::kScalar) {
     const ScalarEngine wanted = scalar_op_info(fn).engine;
-    if (wanted == ScalarEngine::kACT && (engines & kACT) && opcode == Opcode::kActivation) return Engine::kACT;
+    if (wanted == ScalarEngine::kACT && (engines & kACT) && opcode == Opcode::kActivation)
+      return Engine::kACT;
     if (wanted == ScalarEngine::kPOOL && (engines & kPOOL)) return Engine::kPOOL;
   }
   for (Engine e : {Engine::kDVE, Engine::kPOOL, Engine::kACT, Engine::kDMA, Engine::kPE})

@@ -13,7 +13,8 @@ namespace {
 
 constexpr uint32_t kMagic = 0x5058414e;  // "NAXP"
 
-// Writer and reader have the same interface, and the layout is written once, as a template over both.
+// Writer and reader have the same interface, and the layout is written once, as a template over
+// both.
 class Writer {
  public:
   explicit Writer(std::string* out) : out_(out) {}
@@ -71,7 +72,8 @@ class Reader {
     s.assign(bytes_.substr(at_, size));
     at_ += size;
   }
-  // Every element takes at least one byte, so a count beyond the bytes is damage, not a reason to allocate.
+  // Every element takes at least one byte, so a count beyond the bytes is damage, not a reason to
+  // allocate.
   template <class T>
   uint32_t count(std::vector<T>& v) {
     uint32_t size = 0;
@@ -142,7 +144,8 @@ void instr(S& s, Instr& i, size_t axes) {
   enumeration(s, i.engine, kEngineCount);
   if (!s.good()) return;
   const OpcodeInfo& info = opcode_info(i.opcode);
-  if (info.fn == OpcodeFn::kScalar || info.fn == OpcodeFn::kSelect) enumeration(s, i.fn, kScalarOpLimit);
+  if (info.fn == OpcodeFn::kScalar || info.fn == OpcodeFn::kSelect)
+    enumeration(s, i.fn, kScalarOpLimit);
   if (info.fn == OpcodeFn::kReduce) {
     enumeration(s, i.reduce, 6);
     enumeration(s, i.order, 3);
@@ -154,7 +157,8 @@ void instr(S& s, Instr& i, size_t axes) {
     enumeration(s, i.src[k].kind, 4);
     s.number(i.src[k].id);
   }
-  if (i.opcode == Opcode::kDmaLoad || i.opcode == Opcode::kDmaStore || i.opcode == Opcode::kPhilox) access(s, i.hbm, axes);
+  if (i.opcode == Opcode::kDmaLoad || i.opcode == Opcode::kDmaStore || i.opcode == Opcode::kPhilox)
+    access(s, i.hbm, axes);
   s.number(i.op);
 }
 
@@ -258,17 +262,20 @@ StatusOr<Program> deserialize_program(std::string_view bytes) {
   uint32_t magic = 0, version = 0;
   reader.number(magic);
   reader.number(version);
-  if (!reader.good() || magic != kMagic) return Status(StatusCode::kDataLoss, "these bytes are no engine program");
+  if (!reader.good() || magic != kMagic)
+    return Status(StatusCode::kDataLoss, "these bytes are no engine program");
   if (version != kProgramFormatVersion) {
-    return Status(StatusCode::kFailedPrecondition, "engine program of format version " + std::to_string(version) +
-                                                       "; this build reads version " + std::to_string(kProgramFormatVersion));
+    return Status(StatusCode::kFailedPrecondition,
+                  "engine program of format version " + std::to_string(version) +
+                      "; this build reads version " + std::to_string(kProgramFormatVersion));
   }
   Program p;
   program(reader, p);
   if (reader.good() && !reader.at_end()) reader.fail("has bytes after its end");
   if (!reader.good()) {
-    return Status(StatusCode::kDataLoss, "damaged engine program: " + std::string(reader.reason()) + " (at byte " +
-                                             std::to_string(reader.failed_at()) + " of " + std::to_string(bytes.size()) + ")");
+    return Status(StatusCode::kDataLoss, "damaged engine program: " + std::string(reader.reason()) +
+                                             " (at byte " + std::to_string(reader.failed_at()) +
+                                             " of " + std::to_string(bytes.size()) + ")");
   }
   if (Status s = verify(p); !s.ok()) {
     return Status(StatusCode::kDataLoss, "damaged engine program: " + std::string(s.message()));

@@ -1,9 +1,9 @@
-// Engine programs as bytes, for the disk store and for keys. Little-endian, versioned; equal programs give equal bytes and,
-// for programs that pass verify(), equal bytes mean equal programs.
+// Engine programs as bytes, for the disk store and for keys. Little-endian, versioned; equal
+// programs give equal bytes and, for programs that pass verify(), equal bytes mean equal programs.
 //
-// Decoding takes any bytes: it never reads outside of them, never allocates more than they can hold, and returns only
-// programs that pass verify(). Damage that leaves a valid program is not noticed here: stores keep a checksum.
-// Thread: pure functions.
+// Decoding takes any bytes: it never reads outside of them, never allocates more than they can
+// hold, and returns only programs that pass verify(). Damage that leaves a valid program is not
+// noticed here: stores keep a checksum. Thread: pure functions.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,8 @@
 
 namespace nax {
 
-inline constexpr uint32_t kProgramFormatVersion = 1;  // raise with any change of the layout or of a field's meaning
+inline constexpr uint32_t kProgramFormatVersion =
+    1;  // raise with any change of the layout or of a field's meaning
 
 // Appends; fields that the verifier wants at their defaults are left out.
 void serialize_program(const Program& program, std::string* out);

@@ -46,16 +46,24 @@ bool commutes(SlotOp op) {
 
 int64_t slot_arithmetic(SlotOp op, int64_t a, int64_t b) {
   switch (op) {
-    case SlotOp::kAdd: return saturating_add(a, b);
-    case SlotOp::kSub: return saturating_sub(a, b);
-    case SlotOp::kMul: return saturating_mul(a, b);
-    case SlotOp::kCeilDiv: return ceil_div(a, b);
-    case SlotOp::kFloorDiv: return floor_div(a, b);
-    case SlotOp::kMin: return std::min(a, b);
-    case SlotOp::kMax: return std::max(a, b);
+    case SlotOp::kAdd:
+      return saturating_add(a, b);
+    case SlotOp::kSub:
+      return saturating_sub(a, b);
+    case SlotOp::kMul:
+      return saturating_mul(a, b);
+    case SlotOp::kCeilDiv:
+      return ceil_div(a, b);
+    case SlotOp::kFloorDiv:
+      return floor_div(a, b);
+    case SlotOp::kMin:
+      return std::min(a, b);
+    case SlotOp::kMax:
+      return std::max(a, b);
     case SlotOp::kConst:
     case SlotOp::kArgSize:
-    case SlotOp::kArgStride: break;
+    case SlotOp::kArgStride:
+      break;
   }
   return 0;
 }
@@ -65,10 +73,18 @@ void evaluate_slots(const Program& program, const ArgValue* row, int64_t* out) {
   for (size_t i = 0; i < count; ++i) {
     const Slot& s = program.slots[i];
     switch (s.op) {
-      case SlotOp::kConst: out[i] = s.imm; break;
-      case SlotOp::kArgSize: out[i] = row[s.a].sizes[s.b]; break;
-      case SlotOp::kArgStride: out[i] = row[s.a].strides[s.b]; break;
-      default: out[i] = slot_arithmetic(s.op, out[s.a], out[s.b]); break;
+      case SlotOp::kConst:
+        out[i] = s.imm;
+        break;
+      case SlotOp::kArgSize:
+        out[i] = row[s.a].sizes[s.b];
+        break;
+      case SlotOp::kArgStride:
+        out[i] = row[s.a].strides[s.b];
+        break;
+      default:
+        out[i] = slot_arithmetic(s.op, out[s.a], out[s.b]);
+        break;
     }
   }
 }
@@ -79,7 +95,8 @@ bool guards_hold(const Program& program, const int64_t* slots) {
 }
 
 size_t SlotBuilder::SlotHasher::operator()(const Slot& s) const {
-  uint64_t h = static_cast<uint64_t>(s.op) | static_cast<uint64_t>(static_cast<uint16_t>(s.a)) << 8 |
+  uint64_t h = static_cast<uint64_t>(s.op) |
+               static_cast<uint64_t>(static_cast<uint16_t>(s.a)) << 8 |
                static_cast<uint64_t>(static_cast<uint16_t>(s.b)) << 24;
   h ^= static_cast<uint64_t>(s.imm) * 0x9E3779B97F4A7C15u;
   return static_cast<size_t>(h ^ (h >> 29));
@@ -105,7 +122,9 @@ SlotId SlotBuilder::intern(const Slot& slot) {
 }
 
 SlotId SlotBuilder::constant(int64_t value) { return intern({SlotOp::kConst, 0, 0, value}); }
-SlotId SlotBuilder::size(ArgId arg, int dim) { return intern({SlotOp::kArgSize, arg, static_cast<int16_t>(dim), 0}); }
+SlotId SlotBuilder::size(ArgId arg, int dim) {
+  return intern({SlotOp::kArgSize, arg, static_cast<int16_t>(dim), 0});
+}
 SlotId SlotBuilder::stride(ArgId arg, int dim) {
   return intern({SlotOp::kArgStride, arg, static_cast<int16_t>(dim), 0});
 }
@@ -147,7 +166,8 @@ SlotId SlotBuilder::binary(SlotOp op, SlotId a, SlotId b) {
     case SlotOp::kMax:
       if (a == b) return a;
       break;
-    default: break;
+    default:
+      break;
   }
   if (commutes(op) && a > b) std::swap(a, b);
   return intern({op, a, b, 0});

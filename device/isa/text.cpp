@@ -16,7 +16,9 @@ std::string numbered(const char* prefix, int64_t id, size_t count) {
   return prefix + number(id);
 }
 
-std::string_view dtype_text(DType t) { return static_cast<int>(t) < kDTypeCount ? dtype_name(t) : "?"; }
+std::string_view dtype_text(DType t) {
+  return static_cast<int>(t) < kDTypeCount ? dtype_name(t) : "?";
+}
 
 class Printer {
  public:
@@ -31,9 +33,11 @@ class Printer {
       out_ += "  %" + number(static_cast<int64_t>(i)) + " = " + slot_value(p_.slots[i]) + "\n";
     }
     for (size_t i = 0; i < p_.constants.size(); ++i) {
-      out_ += "  const c" + number(static_cast<int64_t>(i)) + " = " + constant_text(p_.constants[i]) + "\n";
+      out_ += "  const c" + number(static_cast<int64_t>(i)) + " = " +
+              constant_text(p_.constants[i]) + "\n";
     }
-    for (const Guard& g : p_.guards) out_ += "  guard " + slot(g.slot) + " <= " + number(g.limit) + "\n";
+    for (const Guard& g : p_.guards)
+      out_ += "  guard " + slot(g.slot) + " <= " + number(g.limit) + "\n";
     for (const Nest& n : p_.nests) nest(n);
     out_ += "}\n";
     return std::move(out_);
@@ -46,14 +50,16 @@ class Printer {
     } else {
       s = tile(n, i.dst) + " = ";
     }
-    if (static_cast<int>(i.opcode) >= kOpcodeCount) return s + "?" + number(static_cast<int>(i.opcode));
+    if (static_cast<int>(i.opcode) >= kOpcodeCount)
+      return s + "?" + number(static_cast<int>(i.opcode));
     const OpcodeInfo& info = opcode_info(i.opcode);
     s += info.name;
     if (info.fn == OpcodeFn::kScalar) {
       const std::string_view name = scalar_op_name(i.fn);
       s += " " + (name.empty() ? "?" + number(static_cast<int>(i.fn)) : std::string(name));
     } else if (info.fn == OpcodeFn::kReduce) {
-      s += static_cast<int>(i.reduce) <= 5 ? " " + std::string(reduce_fn_name(i.reduce)) : std::string(" ?");
+      s += static_cast<int>(i.reduce) <= 5 ? " " + std::string(reduce_fn_name(i.reduce))
+                                           : std::string(" ?");
     }
     s += "(";
     std::string args;
@@ -76,8 +82,8 @@ class Printer {
   }
 
   std::string matmul(const Nest& n) const {
-    return tile(n, n.matmul.psum) + " = matmul(" + access(n, n.matmul.a) + ", " + access(n, n.matmul.b) + ") op " +
-           number(n.matmul.op);
+    return tile(n, n.matmul.psum) + " = matmul(" + access(n, n.matmul.a) + ", " +
+           access(n, n.matmul.b) + ") op " + number(n.matmul.op);
   }
 
  private:
@@ -90,28 +96,42 @@ class Printer {
     out_ += "  arg a" + number(static_cast<int64_t>(index)) + ": ";
     static constexpr const char* kKinds[] = {"view", "scalar", "seed", "scratch"};
     out_ += static_cast<int>(a.kind) < 4 ? kKinds[static_cast<int>(a.kind)] : "?";
-    if (a.kind != ArgKind::kSeed || a.dtype != ArgDecl().dtype) out_ += " " + std::string(dtype_text(a.dtype));
+    if (a.kind != ArgKind::kSeed || a.dtype != ArgDecl().dtype)
+      out_ += " " + std::string(dtype_text(a.dtype));
     if (a.kind == ArgKind::kView || a.rank != 0) out_ += " rank " + number(a.rank);
     if (a.read) out_ += " read";
     if (a.written) out_ += " write";
-    if (a.kind == ArgKind::kScratch || a.scratch_elements != kNoSlot) out_ += " elements " + slot(a.scratch_elements);
+    if (a.kind == ArgKind::kScratch || a.scratch_elements != kNoSlot)
+      out_ += " elements " + slot(a.scratch_elements);
     out_ += "\n";
   }
 
   std::string slot_value(const Slot& s) const {
     auto infix = [&](const char* op) { return slot(s.a) + op + slot(s.b); };
-    auto call = [&](const char* name) { return std::string(name) + "(" + slot(s.a) + ", " + slot(s.b) + ")"; };
+    auto call = [&](const char* name) {
+      return std::string(name) + "(" + slot(s.a) + ", " + slot(s.b) + ")";
+    };
     switch (s.op) {
-      case SlotOp::kConst: return number(s.imm);
-      case SlotOp::kArgSize: return "size(" + arg_name(s.a) + ", " + number(s.b) + ")";
-      case SlotOp::kArgStride: return "stride(" + arg_name(s.a) + ", " + number(s.b) + ")";
-      case SlotOp::kAdd: return infix(" + ");
-      case SlotOp::kSub: return infix(" - ");
-      case SlotOp::kMul: return infix(" * ");
-      case SlotOp::kCeilDiv: return call("ceil_div");
-      case SlotOp::kFloorDiv: return call("floor_div");
-      case SlotOp::kMin: return call("min");
-      case SlotOp::kMax: return call("max");
+      case SlotOp::kConst:
+        return number(s.imm);
+      case SlotOp::kArgSize:
+        return "size(" + arg_name(s.a) + ", " + number(s.b) + ")";
+      case SlotOp::kArgStride:
+        return "stride(" + arg_name(s.a) + ", " + number(s.b) + ")";
+      case SlotOp::kAdd:
+        return infix(" + ");
+      case SlotOp::kSub:
+        return infix(" - ");
+      case SlotOp::kMul:
+        return infix(" * ");
+      case SlotOp::kCeilDiv:
+        return call("ceil_div");
+      case SlotOp::kFloorDiv:
+        return call("floor_div");
+      case SlotOp::kMin:
+        return call("min");
+      case SlotOp::kMax:
+        return call("max");
     }
     return "?";
   }
@@ -143,7 +163,8 @@ class Printer {
     out_ += "    ";
     out_ += static_cast<int>(a.role) < 4 ? kRoles[static_cast<int>(a.role)] : "?";
     out_ += " " + axis_text(n, id) + ": " + slot(a.extent);
-    if (a.split_outer != kNone) out_ += " split " + axis_text(n, a.split_outer) + " of " + slot(a.split_limit);
+    if (a.split_outer != kNone)
+      out_ += " split " + axis_text(n, a.split_outer) + " of " + slot(a.split_limit);
     if (a.tile != kNoSlot) out_ += " tile " + slot(a.tile);
     if (a.kind == LoopKind::kSequential) out_ += " sequential";
     if (a.kind == LoopKind::kCarried) out_ += " carried";
@@ -155,20 +176,28 @@ class Printer {
     auto add = [&](const std::string& term) { s += (s.empty() ? "" : " + ") + term; };
     if (h.offset != kNoSlot) add(slot(h.offset));
     for (size_t i = 0; i < kMaxAxes; ++i)
-      if (h.strides[i] != kNoSlot) add(axis_text(n, static_cast<AxisId>(i)) + " * " + slot(h.strides[i]));
+      if (h.strides[i] != kNoSlot)
+        add(axis_text(n, static_cast<AxisId>(i)) + " * " + slot(h.strides[i]));
     if (h.index != kNone) {
-      add("index(" + tile(n, h.index) + ", " + slot(h.index_stride) + ", " + slot(h.index_size) + ")");
+      add("index(" + tile(n, h.index) + ", " + slot(h.index_stride) + ", " + slot(h.index_size) +
+          ")");
     }
     return s;
   }
-  std::string access(const Nest& n, const HbmAccess& h) const { return arg_name(h.arg) + "[" + affine(n, h) + "]"; }
+  std::string access(const Nest& n, const HbmAccess& h) const {
+    return arg_name(h.arg) + "[" + affine(n, h) + "]";
+  }
 
   std::string operand(const Nest& n, const Operand& o) const {
     switch (o.kind) {
-      case OperandKind::kTile: return tile(n, o.id);
-      case OperandKind::kScalarArg: return arg_name(o.id);
-      case OperandKind::kConstant: return numbered("c", o.id, p_.constants.size());
-      default: return "?";
+      case OperandKind::kTile:
+        return tile(n, o.id);
+      case OperandKind::kScalarArg:
+        return arg_name(o.id);
+      case OperandKind::kConstant:
+        return numbered("c", o.id, p_.constants.size());
+      default:
+        return "?";
     }
   }
 
@@ -187,10 +216,14 @@ std::string axis_text(const Nest& nest, AxisId axis) {
 
 std::string constant_text(const ScalarValue& v) {
   switch (v.kind) {
-    case ScalarValue::Kind::kI64: return number(v.i64);
-    case ScalarValue::Kind::kBool: return v.i64 == 0 ? "false" : v.i64 == 1 ? "true" : "?";
-    case ScalarValue::Kind::kF64: break;
-    default: return "?";
+    case ScalarValue::Kind::kI64:
+      return number(v.i64);
+    case ScalarValue::Kind::kBool:
+      return v.i64 == 0 ? "false" : v.i64 == 1 ? "true" : "?";
+    case ScalarValue::Kind::kF64:
+      break;
+    default:
+      return "?";
   }
   if (std::isnan(v.f64)) {
     const uint64_t bits = std::bit_cast<uint64_t>(v.f64);
@@ -201,7 +234,8 @@ std::string constant_text(const ScalarValue& v) {
   }
   if (std::isinf(v.f64)) return v.f64 < 0 ? "-inf" : "inf";
   char digits[40];
-  const auto end = std::to_chars(digits, digits + sizeof digits, v.f64).ptr;  // shortest form that reads back exactly
+  const auto end = std::to_chars(digits, digits + sizeof digits, v.f64)
+                       .ptr;  // shortest form that reads back exactly
   std::string s(digits, end);
   if (s.find_first_of(".e") == std::string::npos) s += ".0";
   return s;
@@ -211,6 +245,8 @@ std::string to_text(const Program& program) { return Printer(program).program();
 std::string instr_text(const Program& program, const Nest& nest, const Instr& instr) {
   return Printer(program).instr(nest, instr);
 }
-std::string matmul_text(const Program& program, const Nest& nest) { return Printer(program).matmul(nest); }
+std::string matmul_text(const Program& program, const Nest& nest) {
+  return Printer(program).matmul(nest);
+}
 
 }  // namespace nax

@@ -28,9 +28,12 @@ std::string printable(std::string_view bytes) {
 
 std::string describe(const Token& t) {
   switch (t.kind) {
-    case TokenKind::kEnd: return "the end of the text";
-    case TokenKind::kNewline: return "the end of the line";
-    default: return "'" + printable(t.text) + "'";
+    case TokenKind::kEnd:
+      return "the end of the text";
+    case TokenKind::kNewline:
+      return "the end of the line";
+    default:
+      return "'" + printable(t.text) + "'";
   }
 }
 
@@ -84,7 +87,9 @@ Token Lexer::next() {
       if (c == '<' && following != '=') return make(TokenKind::kBad, begin, column);
       return make(TokenKind::kPunct, begin, column);
     case '(':
-    case '[': ++depth_; return make(TokenKind::kPunct, begin, column);
+    case '[':
+      ++depth_;
+      return make(TokenKind::kPunct, begin, column);
     case ')':
     case ']':
       if (depth_ > 0) --depth_;
@@ -95,8 +100,10 @@ Token Lexer::next() {
     case ',':
     case '=':
     case '-':
-    case '*': return make(TokenKind::kPunct, begin, column);
-    default: return make(TokenKind::kBad, begin, column);
+    case '*':
+      return make(TokenKind::kPunct, begin, column);
+    default:
+      return make(TokenKind::kBad, begin, column);
   }
 }
 

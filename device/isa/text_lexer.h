@@ -1,4 +1,5 @@
-// Tokens of the text form. A newline is a token, except inside ( ) and [ ]; `#` starts a comment that ends with the line.
+// Tokens of the text form. A newline is a token, except inside ( ) and [ ]; `#` starts a comment
+// that ends with the line.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +14,11 @@ struct Token {
   TokenKind kind = TokenKind::kEnd;
   std::string_view text;  // kSlot: with the %; kBad: the offending bytes
   int line = 1, column = 1;
-  size_t offset = 0;      // into the source
+  size_t offset = 0;  // into the source
 };
 
-// "the name 'x'", "the end of the line" ...: a token as an error message names it. Bytes that are not printable ASCII are
-// shown as \xNN.
+// "the name 'x'", "the end of the line" ...: a token as an error message names it. Bytes that are
+// not printable ASCII are shown as \xNN.
 std::string describe(const Token& token);
 std::string printable(std::string_view bytes);
 
@@ -26,9 +27,9 @@ class Lexer {
   explicit Lexer(std::string_view source) : source_(source) {}
 
   Token next();
-  // The longest run of [A-Za-z0-9_.] from here, skipping blanks first: for names that may start with a digit.
+  // The longest run of [A-Za-z0-9_.] from here, skipping blanks first: for names that may start
+  // with a digit.
   Token next_word();
-
 
  private:
   void skip_blanks();

@@ -9,10 +9,11 @@ namespace nax {
 namespace {
 
 constexpr std::string_view kReserved[] = {
-    "program", "target",  "ops",   "arg",  "const",    "guard", "nest",   "loop",       "partition", "free", "contract",
-    "tile",    "finish",  "rank",  "read", "write",    "view",  "scalar", "scratch",    "seed",      "split", "of",
-    "carried", "parallel", "sequential", "psum", "op", "on",    "order",  "continue",   "elements",  "index", "inf",
-    "nan",     "true",    "false"};
+    "program",    "target", "ops",      "arg",  "const",  "guard",    "nest",     "loop",
+    "partition",  "free",   "contract", "tile", "finish", "rank",     "read",     "write",
+    "view",       "scalar", "scratch",  "seed", "split",  "of",       "carried",  "parallel",
+    "sequential", "psum",   "op",       "on",   "order",  "continue", "elements", "index",
+    "inf",        "nan",    "true",     "false"};
 
 bool is_reserved(std::string_view name) {
   return std::find(std::begin(kReserved), std::end(kReserved), name) != std::end(kReserved);
@@ -38,13 +39,16 @@ StatusOr<Program> TextParser::parse() {
 bool TextParser::fail(const Token& at, std::string message) {
   if (error_.ok()) {
     error_ = Status(StatusCode::kInvalidArgument,
-                    "line " + std::to_string(at.line) + ", column " + std::to_string(at.column) + ": " + message,
+                    "line " + std::to_string(at.line) + ", column " + std::to_string(at.column) +
+                        ": " + message,
                     ErrorReason::kParseFailed);
   }
   return false;
 }
 
-bool TextParser::expected(std::string what) { return fail(token_, "expected " + what + ", found " + describe(token_)); }
+bool TextParser::expected(std::string what) {
+  return fail(token_, "expected " + what + ", found " + describe(token_));
+}
 
 bool TextParser::punct(std::string_view text) {
   if (!is_punct(text)) return expected("'" + std::string(text) + "'");
@@ -77,11 +81,13 @@ void TextParser::skip_newlines() {
 
 bool TextParser::declare(NameKind kind, int16_t id, const Token& name) {
   const std::string text(name.text);
-  if (is_reserved(name.text)) return fail(name, "'" + text + "' is a reserved word and cannot name anything");
+  if (is_reserved(name.text))
+    return fail(name, "'" + text + "' is a reserved word and cannot name anything");
   const auto [it, fresh] = names_.emplace(text, Entry{kind, id, name.line});
   if (!fresh) {
-    return fail(name, "duplicate name '" + text + "': already the " + kKindNames[static_cast<int>(it->second.kind)] +
-                          " of line " + std::to_string(it->second.line));
+    return fail(name, "duplicate name '" + text + "': already the " +
+                          kKindNames[static_cast<int>(it->second.kind)] + " of line " +
+                          std::to_string(it->second.line));
   }
   return true;
 }
@@ -91,15 +97,19 @@ const TextParser::Entry* TextParser::find(const Token& name) const {
   return it == names_.end() ? nullptr : &it->second;
 }
 
-bool TextParser::unknown_name(const Token& name, std::initializer_list<NameKind> wanted, const char* what) {
+bool TextParser::unknown_name(const Token& name, std::initializer_list<NameKind> wanted,
+                              const char* what) {
   std::vector<std::string_view> candidates;
   for (const auto& [text, entry] : names_)
-    if (std::find(wanted.begin(), wanted.end(), entry.kind) != wanted.end()) candidates.push_back(text);
+    if (std::find(wanted.begin(), wanted.end(), entry.kind) != wanted.end())
+      candidates.push_back(text);
   const Entry* entry = find(name);
-  const std::string known = entry ? " (it is the " + std::string(kKindNames[static_cast<int>(entry->kind)]) +
+  const std::string known = entry ? " (it is the " +
+                                        std::string(kKindNames[static_cast<int>(entry->kind)]) +
                                         " of line " + std::to_string(entry->line) + ")"
                                   : std::string();
-  return fail(name, describe(name) + " is not " + what + known + did_you_mean(name.text, candidates));
+  return fail(name,
+              describe(name) + " is not " + what + known + did_you_mean(name.text, candidates));
 }
 
 bool TextParser::named(NameKind kind, const char* what, int16_t* out) {
@@ -155,7 +165,8 @@ bool TextParser::program() {
   }
   advance();
   skip_newlines();
-  if (token_.kind != TokenKind::kEnd) return expected("the end of the text after the program's '}'");
+  if (token_.kind != TokenKind::kEnd)
+    return expected("the end of the text after the program's '}'");
   if (!resolve_deferred()) return false;
   if (builder_->overflowed()) return fail(token_, "too many slots: a program has at most 32767");
   return true;
@@ -164,8 +175,9 @@ bool TextParser::program() {
 bool TextParser::header_line(const Token& keyword) {
   if (keyword.text == "nest") return resolve_deferred() && nest();
   if (!program_.nests.empty()) {
-    return fail(keyword, "expected nest or '}', found " + describe(keyword) +
-                             "; arguments, slots, constants and guards stand before the first nest");
+    return fail(keyword,
+                "expected nest or '}', found " + describe(keyword) +
+                    "; arguments, slots, constants and guards stand before the first nest");
   }
   if (keyword.text == "target") {
     if (token_.kind != TokenKind::kName) return expected("a target's name");
@@ -182,8 +194,9 @@ bool TextParser::header_line(const Token& keyword) {
   if (keyword.text == "arg") return arg_line();
   if (keyword.text == "const") return const_line();
   if (keyword.text == "guard") return guard_line();
-  return fail(keyword, describe(keyword) + " does not start a line of a program" +
-                           did_you_mean(keyword.text, {"target", "ops", "arg", "const", "guard", "nest"}));
+  return fail(keyword,
+              describe(keyword) + " does not start a line of a program" +
+                  did_you_mean(keyword.text, {"target", "ops", "arg", "const", "guard", "nest"}));
 }
 
 bool TextParser::arg_line() {
@@ -207,7 +220,8 @@ bool TextParser::arg_line() {
   } else {
     return expected("view, scalar, seed or scratch");
   }
-  const bool attribute_follows = is_name("rank") || is_name("read") || is_name("write") || is_name("elements");
+  const bool attribute_follows =
+      is_name("rank") || is_name("read") || is_name("write") || is_name("elements");
   if (arg.kind != ArgKind::kSeed || (token_.kind == TokenKind::kName && !attribute_follows)) {
     if (!dtype(&arg.dtype)) return false;
   }
@@ -225,7 +239,8 @@ bool TextParser::arg_line() {
       Lexer at = lexer_;
       const Token first = at.next();
       deferred_.push_back({id, at, first});
-      while (token_.kind != TokenKind::kNewline && token_.kind != TokenKind::kEnd && !is_punct("}")) advance();
+      while (token_.kind != TokenKind::kNewline && token_.kind != TokenKind::kEnd && !is_punct("}"))
+        advance();
       break;
     } else {
       return expected("rank, read, write, elements or the end of the line");
@@ -259,7 +274,8 @@ bool TextParser::const_line() {
   const Token name = token_;
   if (name.kind != TokenKind::kName) return expected("the constant's name");
   if (program_.constants.size() >= 32767) return fail(name, "too many constants: at most 32767");
-  if (!declare(NameKind::kConstant, static_cast<int16_t>(program_.constants.size()), name)) return false;
+  if (!declare(NameKind::kConstant, static_cast<int16_t>(program_.constants.size()), name))
+    return false;
   advance();
   ScalarValue value;
   if (!punct("=") || !literal(&value)) return false;
@@ -287,7 +303,8 @@ bool TextParser::slot_line() {
   if (!sum(&step)) return false;
   SlotId id = step.id;
   if (id == kNoSlot) {
-    if (program_.slots.size() >= 32767) return fail(name, "too many slots: a program has at most 32767");
+    if (program_.slots.size() >= 32767)
+      return fail(name, "too many slots: a program has at most 32767");
     id = static_cast<SlotId>(program_.slots.size());
     program_.slots.push_back(step.slot);
     builder_->note(id);
@@ -314,7 +331,8 @@ bool TextParser::nest() {
 
 bool TextParser::nest_line(bool finish) {
   if (token_.kind != TokenKind::kName) {
-    return expected(finish ? "an instruction or '}'" : "an axis, a tile, an instruction, finish or '}'");
+    return expected(finish ? "an instruction or '}'"
+                           : "an axis, a tile, an instruction, finish or '}'");
   }
   if (!finish) {
     static constexpr std::string_view kRoles[] = {"loop", "partition", "free", "contract"};
@@ -332,7 +350,8 @@ bool TextParser::axis_line(AxisRole role) {
   }
   const Token name = token_;
   if (name.kind != TokenKind::kName) return expected("the axis's name");
-  if (nest_->axes.size() >= kMaxAxes) return fail(name, "too many axes: a nest has at most " + std::to_string(kMaxAxes));
+  if (nest_->axes.size() >= kMaxAxes)
+    return fail(name, "too many axes: a nest has at most " + std::to_string(kMaxAxes));
   if (!declare(NameKind::kAxis, static_cast<int16_t>(nest_->axes.size()), name)) return false;
   advance();
   Axis axis;
@@ -383,7 +402,8 @@ bool TextParser::tile_line() {
       spans[side] = false;
     } else {
       const Entry* entry = token_.kind == TokenKind::kName ? find(token_) : nullptr;
-      const bool by_axis = entry && entry->kind == NameKind::kAxis && nest_->axes[entry->id].role == role;
+      const bool by_axis =
+          entry && entry->kind == NameKind::kAxis && nest_->axes[entry->id].role == role;
       if (!by_axis && !is_name(side == 0 ? "p" : "f")) return expected(what);
       spans[side] = true;
     }

@@ -1,6 +1,6 @@
+#include <bit>
 #include <charconv>
 #include <cmath>
-#include <bit>
 #include <limits>
 
 #include "device/isa/near_names.h"
@@ -28,7 +28,8 @@ bool TextParser::integer(int64_t* out, bool may_be_negative) {
   if (token_.kind != TokenKind::kInteger) return expected("an integer");
   const bool hex = token_.text.size() > 2 && token_.text.substr(0, 2) == "0x";
   const std::string digits = (negative ? "-" : "") + std::string(token_.text.substr(hex ? 2 : 0));
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), *out, hex ? 16 : 10);
+  const auto [end, error] =
+      std::from_chars(digits.data(), digits.data() + digits.size(), *out, hex ? 16 : 10);
   if (error != std::errc() || end != digits.data() + digits.size()) {
     return fail(first, describe(token_) + " is not an integer of 64 bits");
   }
@@ -40,15 +41,15 @@ bool TextParser::bounded(int64_t lowest, int64_t highest, const char* what, int6
   const Token at = token_;
   if (!integer(out, true)) return false;
   if (*out < lowest || *out > highest) {
-    return fail(at, std::string(what) + " is " + std::to_string(*out) + ", allowed are " + std::to_string(lowest) +
-                        " to " + std::to_string(highest));
+    return fail(at, std::string(what) + " is " + std::to_string(*out) + ", allowed are " +
+                        std::to_string(lowest) + " to " + std::to_string(highest));
   }
   return true;
 }
 
 bool TextParser::is_literal() const {
-  return token_.kind == TokenKind::kInteger || token_.kind == TokenKind::kFloat || is_punct("-") || is_name("inf") ||
-         is_name("nan") || is_name("true") || is_name("false");
+  return token_.kind == TokenKind::kInteger || token_.kind == TokenKind::kFloat || is_punct("-") ||
+         is_name("inf") || is_name("nan") || is_name("true") || is_name("false");
 }
 
 bool TextParser::literal(ScalarValue* out) {
@@ -69,7 +70,8 @@ bool TextParser::literal(ScalarValue* out) {
       return expected("the NaN's bits as 0x...");
     }
     const auto [end, error] = std::from_chars(text.data() + 2, text.data() + text.size(), bits, 16);
-    if (error != std::errc() || end != text.data() + text.size() || !std::isnan(std::bit_cast<double>(bits))) {
+    if (error != std::errc() || end != text.data() + text.size() ||
+        !std::isnan(std::bit_cast<double>(bits))) {
       return fail(token_, describe(token_) + " is not the bits of a NaN");
     }
     advance();
@@ -93,7 +95,8 @@ bool TextParser::literal(ScalarValue* out) {
     *out = ScalarValue::from_f64(value);
     return true;
   }
-  if (token_.kind != TokenKind::kInteger) return expected("a literal (2, 2.5, 1e-6, inf, nan, true, false)");
+  if (token_.kind != TokenKind::kInteger)
+    return expected("a literal (2, 2.5, 1e-6, inf, nan, true, false)");
   // The sign belongs to the digits: -9223372036854775808 is one number.
   const Token digits = token_;
   int64_t value = 0;
@@ -132,7 +135,8 @@ bool TextParser::expression(SlotId* out) {
 }
 
 bool TextParser::sum(Step* out) {
-  if (++depth_ > kMaxDepth) return fail(token_, "expression is nested too deeply (more than 64 levels)");
+  if (++depth_ > kMaxDepth)
+    return fail(token_, "expression is nested too deeply (more than 64 levels)");
   if (!product(out)) return false;
   while (is_punct("+") || is_punct("-")) {
     const SlotOp op = is_punct("+") ? SlotOp::kAdd : SlotOp::kSub;
@@ -185,12 +189,14 @@ bool TextParser::primary(Step* out) {
     if (first.text != f.name) continue;
     advance();
     SlotId a = kNoSlot, b = kNoSlot;
-    if (!punct("(") || !expression(&a) || !punct(",") || !expression(&b) || !punct(")")) return false;
+    if (!punct("(") || !expression(&a) || !punct(",") || !expression(&b) || !punct(")"))
+      return false;
     *out = {{f.op, a, b, 0}, kNoSlot};
     return true;
   }
   return fail(first, "unknown slot function " + describe(first) +
-                         did_you_mean(first.text, {"ceil_div", "floor_div", "min", "max", "size", "stride"}));
+                         did_you_mean(first.text,
+                                      {"ceil_div", "floor_div", "min", "max", "size", "stride"}));
 }
 
 bool TextParser::arg_dimension(bool stride, Slot* out) {
@@ -226,15 +232,16 @@ bool TextParser::affine_term(HbmAccess* out) {
     if (entry && entry->kind == NameKind::kAxis) {
       if (axis != kNone) return expected("a stride: one axis a term");
       if (out->strides[entry->id] != kNoSlot) {
-        return fail(token_, "the axis " + describe(token_) + " already has a stride in this access");
+        return fail(token_,
+                    "the axis " + describe(token_) + " already has a stride in this access");
       }
       axis = entry->id;
       advance();
       continue;
     }
     const bool function = token_.kind == TokenKind::kName && !entry;
-    if (function && token_.text != "size" && token_.text != "stride" && token_.text != "min" && token_.text != "max" &&
-        token_.text != "ceil_div" && token_.text != "floor_div") {
+    if (function && token_.text != "size" && token_.text != "stride" && token_.text != "min" &&
+        token_.text != "max" && token_.text != "ceil_div" && token_.text != "floor_div") {
       return unknown_name(token_, {NameKind::kAxis}, "an axis of this nest");
     }
     if (entry) return unknown_name(token_, {NameKind::kAxis}, "an axis of this nest");
@@ -254,8 +261,8 @@ bool TextParser::affine_term(HbmAccess* out) {
 bool TextParser::index_term(HbmAccess* out) {
   if (out->index != kNone) return fail(token_, "an access has at most one index tile");
   advance();
-  return punct("(") && named(NameKind::kTile, "a tile", &out->index) && punct(",") && expression(&out->index_stride) &&
-         punct(",") && expression(&out->index_size) && punct(")");
+  return punct("(") && named(NameKind::kTile, "a tile", &out->index) && punct(",") &&
+         expression(&out->index_stride) && punct(",") && expression(&out->index_size) && punct(")");
 }
 
 }  // namespace nax

@@ -15,10 +15,13 @@ bool TextParser::instr_line(bool finish) {
     (finish ? nest_->finish : nest_->body).push_back(instr);
     return end_line();
   }
-  if (following.kind == TokenKind::kPunct && following.text == "=") return assignment(finish) && end_line();
-  return fail(token_, describe(token_) + " starts no line of a nest: expected 'tile = ...', 'argument[...] = ...'" +
-                          (finish ? "" : ", an axis, a tile or finish") +
-                          did_you_mean(token_.text, {"loop", "partition", "free", "contract", "tile", "finish"}));
+  if (following.kind == TokenKind::kPunct && following.text == "=")
+    return assignment(finish) && end_line();
+  return fail(
+      token_,
+      describe(token_) + " starts no line of a nest: expected 'tile = ...', 'argument[...] = ...'" +
+          (finish ? "" : ", an axis, a tile or finish") +
+          did_you_mean(token_.text, {"loop", "partition", "free", "contract", "tile", "finish"}));
 }
 
 bool TextParser::store(Instr* out) {
@@ -35,7 +38,8 @@ bool TextParser::store(Instr* out) {
   }
   advance();
   out->src[0].kind = OperandKind::kTile;
-  return punct("(") && named(NameKind::kTile, "a tile", &out->src[0].id) && punct(")") && attributes(out, false);
+  return punct("(") && named(NameKind::kTile, "a tile", &out->src[0].id) && punct(")") &&
+         attributes(out, false);
 }
 
 bool TextParser::assignment(bool finish) {
@@ -61,7 +65,8 @@ bool TextParser::assignment(bool finish) {
       return fail(fn, "unknown function " + describe(fn) + near_scalar_op_names(fn.text));
     }
     if (info.fn == OpcodeFn::kReduce && !reduce_fn_from_name(fn.text, &instr.reduce)) {
-      return fail(fn, "unknown reduction " + describe(fn) + "; allowed: sum, prod, max, min, any, all");
+      return fail(fn,
+                  "unknown reduction " + describe(fn) + "; allowed: sum, prod, max, min, any, all");
     }
     advance();
   }
@@ -74,7 +79,8 @@ bool TextParser::assignment(bool finish) {
 
 bool TextParser::matmul(TileId dst, const Token& at) {
   if (nest_->has_matmul) return fail(at, "a nest has at most one matmul");
-  if (!nest_->body.empty()) return fail(at, "the matmul stands before all other instructions of its nest");
+  if (!nest_->body.empty())
+    return fail(at, "the matmul stands before all other instructions of its nest");
   Matmul m;
   m.psum = dst;
   if (!punct("(") || !access(&m.a) || !punct(",") || !access(&m.b) || !punct(")")) return false;
@@ -122,12 +128,14 @@ bool TextParser::operand(Operand* out) {
       out->id = static_cast<int16_t>(i);
       return true;
     }
-    if (program_.constants.size() >= 32767) return fail(token_, "too many constants: at most 32767");
+    if (program_.constants.size() >= 32767)
+      return fail(token_, "too many constants: at most 32767");
     out->id = static_cast<int16_t>(program_.constants.size());
     program_.constants.push_back(value);
     return true;
   }
-  if (token_.kind != TokenKind::kName) return expected("a tile, a scalar argument, a constant or a literal");
+  if (token_.kind != TokenKind::kName)
+    return expected("a tile, a scalar argument, a constant or a literal");
   const Entry* entry = find(token_);
   if (!entry || entry->kind == NameKind::kAxis) {
     return unknown_name(token_, {NameKind::kTile, NameKind::kArg, NameKind::kConstant},
@@ -175,7 +183,8 @@ bool TextParser::attributes(Instr* out, bool engine_and_order) {
 Lane TextParser::operand_lane(const Instr& instr) const {
   // The condition of a select says nothing about the type it computes in.
   for (size_t i = instr.opcode == Opcode::kSelect ? 1 : 0; i < instr.src.size(); ++i)
-    if (instr.src[i].kind == OperandKind::kTile) return lane_of(nest_->tiles[instr.src[i].id].dtype);
+    if (instr.src[i].kind == OperandKind::kTile)
+      return lane_of(nest_->tiles[instr.src[i].id].dtype);
   return lane_of(nest_->tiles[instr.dst].dtype);
 }
 

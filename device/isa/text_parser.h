@@ -1,4 +1,5 @@
-// The parser behind parse_program: one pass of recursive descent, the first error ends it. Private to device/isa.
+// The parser behind parse_program: one pass of recursive descent, the first error ends it. Private
+// to device/isa.
 #pragma once
 
 #include <initializer_list>
@@ -60,8 +61,9 @@ class TextParser {
   Lane operand_lane(const Instr& instr) const;
 
   // text_parse_expr.cpp: slots, accesses, literals
-  // The last step of an expression: already a slot of the table (id), or not yet in it. A named slot always appends its
-  // last step, so that a printed table reads back as it was; everything else is interned.
+  // The last step of an expression: already a slot of the table (id), or not yet in it. A named
+  // slot always appends its last step, so that a printed table reads back as it was; everything
+  // else is interned.
   struct Step {
     Slot slot;
     SlotId id = kNoSlot;
@@ -73,8 +75,8 @@ class TextParser {
   bool settle(Step* step);
   bool combine(SlotOp op, Step* left, Step* right);
   bool arg_dimension(bool stride, Slot* out);
-  bool access(HbmAccess* out);     // from the argument's name
-  bool affine(HbmAccess* out);     // from [ to ]
+  bool access(HbmAccess* out);  // from the argument's name
+  bool affine(HbmAccess* out);  // from [ to ]
   bool affine_term(HbmAccess* out);
   bool index_term(HbmAccess* out);
   bool literal(ScalarValue* out);
@@ -86,8 +88,12 @@ class TextParser {
   bool fail(const Token& at, std::string message);
   bool expected(std::string what);  // at the current token
   void advance() { token_ = lexer_.next(); }
-  bool is_punct(std::string_view text) const { return token_.kind == TokenKind::kPunct && token_.text == text; }
-  bool is_name(std::string_view text) const { return token_.kind == TokenKind::kName && token_.text == text; }
+  bool is_punct(std::string_view text) const {
+    return token_.kind == TokenKind::kPunct && token_.text == text;
+  }
+  bool is_name(std::string_view text) const {
+    return token_.kind == TokenKind::kName && token_.text == text;
+  }
   bool punct(std::string_view text);
   bool accept(std::string_view punctuation);
   bool accept_name(std::string_view keyword);

@@ -11,10 +11,12 @@ namespace nax {
 
 Status verify_failed(std::string message);
 
-// Checks one nest. `scratch_written` tells which scratch arguments have contents, over the nests of a program.
+// Checks one nest. `scratch_written` tells which scratch arguments have contents, over the nests of
+// a program.
 class NestVerifier {
  public:
-  NestVerifier(const Program& program, size_t index, std::vector<bool>* scratch_written, std::vector<ArgDecl>* used);
+  NestVerifier(const Program& program, size_t index, std::vector<bool>* scratch_written,
+               std::vector<ArgDecl>* used);
   Status run();
 
  private:
@@ -46,8 +48,9 @@ class NestVerifier {
   std::vector<ArgDecl>* used_;  // .read and .written as found
   bool tiled_ = false, carried_ = false;
   enum class State : uint8_t { kUnwritten, kWritten, kReducing };
-  std::vector<State> state_;      // a reduction over several tiles leaves its tile kReducing until `finish`
-  std::vector<bool> from_body_;   // tiles written in the body
+  std::vector<State>
+      state_;  // a reduction over several tiles leaves its tile kReducing until `finish`
+  std::vector<bool> from_body_;  // tiles written in the body
 };
 
 }  // namespace nax

@@ -23,7 +23,8 @@ int64_t mul(int64_t a, int64_t b) { return slot_arithmetic(SlotOp::kMul, a, b); 
 int64_t add(int64_t a, int64_t b) { return slot_arithmetic(SlotOp::kAdd, a, b); }
 int64_t ceil_div(int64_t a, int64_t b) { return slot_arithmetic(SlotOp::kCeilDiv, a, b); }
 
-// First and last position of the straight line body + finish at which a tile is alive; {-1, -1} if it never is.
+// First and last position of the straight line body + finish at which a tile is alive; {-1, -1} if
+// it never is.
 struct Life {
   int first = -1, last = -1;
 };
@@ -46,7 +47,8 @@ std::vector<Life> lives(const Nest& nest) {
         if (o.kind == OperandKind::kTile) touch(o.id);
       touch(i.hbm.index);
       // A reduction over tiles keeps its result through the whole loop.
-      const bool reduction = i.opcode == Opcode::kTensorReduce || i.opcode == Opcode::kPartitionReduce;
+      const bool reduction =
+          i.opcode == Opcode::kTensorReduce || i.opcode == Opcode::kPartitionReduce;
       if (over_tiles && reduction && list == &nest.body) {
         life[i.dst].first = 0;
         life[i.dst].last = std::max(life[i.dst].last, static_cast<int>(nest.body.size()));
@@ -65,12 +67,15 @@ Status check_sbuf(const Nest& nest, const int64_t* slots, const TargetInfo& targ
   int64_t staged = 0;
   if (nest.has_matmul) {
     const auto size = static_cast<int64_t>(dtype_size(nest.tiles[nest.matmul.psum].dtype));
-    staged = mul(std::min<int64_t>(free_tile(nest, slots), target.pe_moving) + target.pe_columns, size);
+    staged =
+        mul(std::min<int64_t>(free_tile(nest, slots), target.pe_moving) + target.pe_columns, size);
   }
   for (int at = 0; at < positions; ++at) {
     int64_t bytes = staged;
     for (size_t t = 0; t < nest.tiles.size(); ++t) {
-      if (nest.tiles[t].space != Space::kSbuf || life[t].first < 0 || at < life[t].first || at > life[t].last) continue;
+      if (nest.tiles[t].space != Space::kSbuf || life[t].first < 0 || at < life[t].first ||
+          at > life[t].last)
+        continue;
       bytes = add(bytes, tile_partition_bytes(nest, nest.tiles[t], slots));
     }
     if (bytes > peak) {
@@ -81,15 +86,17 @@ Status check_sbuf(const Nest& nest, const int64_t* slots, const TargetInfo& targ
   if (peak <= target.sbuf_usable_partition_bytes) return {};
   std::string tiles;
   for (size_t t = 0; t < nest.tiles.size(); ++t) {
-    if (nest.tiles[t].space != Space::kSbuf || peak_at < life[t].first || peak_at > life[t].last) continue;
+    if (nest.tiles[t].space != Space::kSbuf || peak_at < life[t].first || peak_at > life[t].last)
+      continue;
     tiles += (tiles.empty() ? "" : ", ") + ("t" + num(static_cast<int64_t>(t))) + " " +
              std::string(dtype_name(nest.tiles[t].dtype)) + " " +
              num(tile_partition_bytes(nest, nest.tiles[t], slots)) + " bytes";
   }
-  return misfit("SBUF needs " + num(peak) + " bytes a partition, " + std::string(target.name) + " allows " +
-                num(target.sbuf_usable_partition_bytes) + "; tiles that live at once: " + tiles +
-                (staged ? ", matmul operands " + num(staged) + " bytes" : "") + "; use a smaller tile of the free axis (" +
-                num(free_tile(nest, slots)) + " elements now)");
+  return misfit(
+      "SBUF needs " + num(peak) + " bytes a partition, " + std::string(target.name) + " allows " +
+      num(target.sbuf_usable_partition_bytes) + "; tiles that live at once: " + tiles +
+      (staged ? ", matmul operands " + num(staged) + " bytes" : "") +
+      "; use a smaller tile of the free axis (" + num(free_tile(nest, slots)) + " elements now)");
 }
 
 Status check_psum(const Nest& nest, const int64_t* slots, const TargetInfo& target) {
@@ -97,10 +104,11 @@ Status check_psum(const Nest& nest, const int64_t* slots, const TargetInfo& targ
   const Tile& t = nest.tiles[nest.matmul.psum];
   const int64_t banks = ceil_div(tile_partition_bytes(nest, t, slots), target.psum_bank_bytes);
   if (banks <= target.psum_banks) return {};
-  return misfit("PSUM needs " + num(banks) + " banks for t" + num(nest.matmul.psum) + " " + std::string(dtype_name(t.dtype)) +
-                " with " + num(free_tile(nest, slots)) + " elements, " + std::string(target.name) + " has " +
-                num(target.psum_banks) + " of " + num(target.psum_bank_bytes) + " bytes a partition; use a smaller tile of " +
-                "the free axis");
+  return misfit("PSUM needs " + num(banks) + " banks for t" + num(nest.matmul.psum) + " " +
+                std::string(dtype_name(t.dtype)) + " with " + num(free_tile(nest, slots)) +
+                " elements, " + std::string(target.name) + " has " + num(target.psum_banks) +
+                " of " + num(target.psum_bank_bytes) +
+                " bytes a partition; use a smaller tile of " + "the free axis");
 }
 
 Status check_axes(const Nest& nest, const int64_t* slots) {
@@ -108,11 +116,13 @@ Status check_axes(const Nest& nest, const int64_t* slots) {
     const Axis& a = nest.axes[i];
     const std::string who = "axis " + axis_text(nest, static_cast<AxisId>(i)) + ": ";
     if (slots[a.extent] < 0) return misfit(who + "extent " + num(slots[a.extent]) + " is negative");
-    if (a.tile != kNoSlot && slots[a.tile] < 1) return misfit(who + "tile size " + num(slots[a.tile]) + ", at least 1");
+    if (a.tile != kNoSlot && slots[a.tile] < 1)
+      return misfit(who + "tile size " + num(slots[a.tile]) + ", at least 1");
     if (a.split_outer == kNone) continue;
     const int64_t limit = slots[a.split_limit], outer = slots[nest.axes[a.split_outer].extent];
     if (limit < 0 || mul(outer, slots[a.extent]) < limit) {
-      return misfit(who + num(outer) + " parts of " + num(slots[a.extent]) + " do not cover the split's limit " + num(limit));
+      return misfit(who + num(outer) + " parts of " + num(slots[a.extent]) +
+                    " do not cover the split's limit " + num(limit));
     }
   }
   return {};
@@ -124,21 +134,24 @@ Status check_reductions(const Program& p, const Nest& nest, const int64_t* slots
     if (a.tile == kNoSlot || slots[a.tile] >= row || slots[a.tile] % kRowChunk == 0) continue;
     for (const Instr& i : nest.body) {
       if (i.opcode != Opcode::kTensorReduce) continue;
-      return misfit("the free axis has tiles of " + num(slots[a.tile]) + " elements; " + instr_text(p, nest, i) +
-                    " needs multiples of " + num(kRowChunk));
+      return misfit("the free axis has tiles of " + num(slots[a.tile]) + " elements; " +
+                    instr_text(p, nest, i) + " needs multiples of " + num(kRowChunk));
     }
   }
   const AxisId partition = partition_axis(nest);
   const int64_t rows = partition == kNone ? 1 : axis_extent(nest, partition, slots);
   for (const std::vector<Instr>* list : {&nest.body, &nest.finish}) {
     for (const Instr& i : *list) {
-      if (i.reduce != ReduceFn::kSum && i.reduce != ReduceFn::kProd) continue;  // the others have no order
+      if (i.reduce != ReduceFn::kSum && i.reduce != ReduceFn::kProd)
+        continue;  // the others have no order
       const bool along_row = i.opcode == Opcode::kTensorReduce && i.order == ReduceOrder::kRow;
-      const bool along_column = i.opcode == Opcode::kPartitionReduce && i.order == ReduceOrder::kColumn;
+      const bool along_column =
+          i.opcode == Opcode::kPartitionReduce && i.order == ReduceOrder::kColumn;
       const int64_t length = along_row ? row : along_column ? rows : 0;
       if (length <= kReduceBlock) continue;
-      return misfit(instr_text(p, nest, i) + " reduces " + num(length) + " elements in one go; above " + num(kReduceBlock) +
-                    " reduce blocks of " + num(kReduceBlock) + " to scratch, then these in order tree");
+      return misfit(instr_text(p, nest, i) + " reduces " + num(length) +
+                    " elements in one go; above " + num(kReduceBlock) + " reduce blocks of " +
+                    num(kReduceBlock) + " to scratch, then these in order tree");
     }
   }
   return {};
@@ -153,8 +166,10 @@ struct Range {
   }
 };
 
-// The pair of a split: full outer parts, then a shorter one; the extremes are at corners of the two rectangles.
-void extend_split(Range* r, int64_t outer_stride, int64_t outer, int64_t inner_stride, int64_t inner, int64_t limit) {
+// The pair of a split: full outer parts, then a shorter one; the extremes are at corners of the two
+// rectangles.
+void extend_split(Range* r, int64_t outer_stride, int64_t outer, int64_t inner_stride,
+                  int64_t inner, int64_t limit) {
   const int64_t full = std::min(outer, inner == 0 ? 0 : limit / inner);
   const int64_t rest = full < outer ? limit - full * inner : 0;
   int64_t low = 0, high = 0;
@@ -176,13 +191,16 @@ void extend_split(Range* r, int64_t outer_stride, int64_t outer, int64_t inner_s
 
 Range reach(const Nest& nest, const HbmAccess& h, const int64_t* slots) {
   Range r;
-  auto stride = [&](size_t axis) { return h.strides[axis] == kNoSlot ? int64_t{0} : slots[h.strides[axis]]; };
+  auto stride = [&](size_t axis) {
+    return h.strides[axis] == kNoSlot ? int64_t{0} : slots[h.strides[axis]];
+  };
   std::vector<bool> done(nest.axes.size(), false);
   for (size_t i = 0; i < nest.axes.size(); ++i) {
     const Axis& a = nest.axes[i];
     if (a.split_outer == kNone) continue;
     const auto outer = static_cast<size_t>(a.split_outer);
-    extend_split(&r, stride(outer), slots[nest.axes[outer].extent], stride(i), slots[a.extent], slots[a.split_limit]);
+    extend_split(&r, stride(outer), slots[nest.axes[outer].extent], stride(i), slots[a.extent],
+                 slots[a.split_limit]);
     done[i] = done[outer] = true;
   }
   for (size_t i = 0; i < nest.axes.size(); ++i)
@@ -192,7 +210,8 @@ Range reach(const Nest& nest, const HbmAccess& h, const int64_t* slots) {
   return {add(r.low, offset), add(r.high, offset)};
 }
 
-Status check_access(const Program& p, const Nest& nest, const HbmAccess& h, const int64_t* slots, const ArgBounds* bounds) {
+Status check_access(const Program& p, const Nest& nest, const HbmAccess& h, const int64_t* slots,
+                    const ArgBounds* bounds) {
   const ArgDecl& arg = p.args[h.arg];
   const auto size = static_cast<int64_t>(dtype_size(arg.dtype));
   const Range r = reach(nest, h, slots);
@@ -203,7 +222,8 @@ Status check_access(const Program& p, const Nest& nest, const HbmAccess& h, cons
   } else {
     const ArgBounds& b = bounds[h.arg];
     if (b.offset_bytes < 0 || b.offset_bytes % size != 0) {
-      return misfit(name + ": offset of " + num(b.offset_bytes) + " bytes is not a multiple of the element's " + num(size),
+      return misfit(name + ": offset of " + num(b.offset_bytes) +
+                        " bytes is not a multiple of the element's " + num(size),
                     StatusCode::kOutOfRange);
     }
     first = -(b.offset_bytes / size);
@@ -211,8 +231,8 @@ Status check_access(const Program& p, const Nest& nest, const HbmAccess& h, cons
     if (b.buffer_bytes < b.offset_bytes) last = -1;
   }
   if (r.low >= first && r.high <= last) return {};
-  return misfit(name + ": touches elements " + num(r.low) + " to " + num(r.high) + ", allowed are " + num(first) + " to " +
-                    num(last),
+  return misfit(name + ": touches elements " + num(r.low) + " to " + num(r.high) +
+                    ", allowed are " + num(first) + " to " + num(last),
                 StatusCode::kOutOfRange);
 }
 
@@ -238,8 +258,8 @@ Status check_fit(const Program& p, const int64_t* slots, const TargetInfo& targe
   }
   for (size_t a = 0; a < p.args.size(); ++a) {
     if (p.args[a].kind == ArgKind::kScratch && slots[p.args[a].scratch_elements] < 0) {
-      return misfit("argument a" + num(static_cast<int64_t>(a)) + ": " + num(slots[p.args[a].scratch_elements]) +
-                    " elements of scratch");
+      return misfit("argument a" + num(static_cast<int64_t>(a)) + ": " +
+                    num(slots[p.args[a].scratch_elements]) + " elements of scratch");
     }
   }
   return {};
@@ -256,7 +276,8 @@ Status check_bounds(const Program& p, const int64_t* slots, const ArgBounds* bou
     if (nest.has_matmul) {
       bool no_k = false;
       for (size_t i = 0; i < nest.axes.size(); ++i)
-        no_k |= nest.axes[i].role == AxisRole::kContract && axis_extent(nest, static_cast<AxisId>(i), slots) == 0;
+        no_k |= nest.axes[i].role == AxisRole::kContract &&
+                axis_extent(nest, static_cast<AxisId>(i), slots) == 0;
       for (const HbmAccess* h : {&nest.matmul.a, &nest.matmul.b}) {
         if (no_k) continue;
         Status s = check_access(p, nest, *h, slots, bounds);

@@ -1,5 +1,6 @@
-// What can be said about a verified program once its slots have values: does it fit the target's memories, does it keep
-// the reduction orders, does every access stay inside its buffer. Pure; costs a walk over the program.
+// What can be said about a verified program once its slots have values: does it fit the target's
+// memories, does it keep the reduction orders, does every access stay inside its buffer. Pure;
+// costs a walk over the program.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +11,9 @@
 
 namespace nax {
 
-// SBUF bytes a partition of the tiles that live at once, PSUM banks, tile sizes, lengths of reductions, split axes.
-// kInvalidArgument / kVerifyFailed; names the nest, the numbers and the tiles.
+// SBUF bytes a partition of the tiles that live at once, PSUM banks, tile sizes, lengths of
+// reductions, split axes. kInvalidArgument / kVerifyFailed; names the nest, the numbers and the
+// tiles.
 Status check_fit(const Program& program, const int64_t* slots, const TargetInfo& target);
 
 // The part of an argument's buffer that its view may touch.
@@ -20,9 +22,9 @@ struct ArgBounds {
   int64_t buffer_bytes = 0;
 };
 
-// Every access of every nest lies inside its buffer, at every point of the loops. `bounds` has one entry an argument;
-// those of scalars and seeds are not looked at, scratch is as long as it says. Indirect accesses count with every
-// legal index. kOutOfRange / kVerifyFailed.
+// Every access of every nest lies inside its buffer, at every point of the loops. `bounds` has one
+// entry an argument; those of scalars and seeds are not looked at, scratch is as long as it says.
+// Indirect accesses count with every legal index. kOutOfRange / kVerifyFailed.
 Status check_bounds(const Program& program, const int64_t* slots, const ArgBounds* bounds);
 
 }  // namespace nax

@@ -5,19 +5,22 @@
 namespace nax {
 namespace {
 
-// Sources of all columns are listed with the fields in kFields below; here stands what differs or was decided.
+// Sources of all columns are listed with the fields in kFields below; here stands what differs or
+// was decided.
 //
-// hbm_bytes, hbm_bytes_per_ns: chip figures divided by cores (S1): trn1 32 GiB and 820 GB/s by 2; trn2 96 GiB by 8, a stack
-// of about 720 GB/s by 2 cores; trn3 144 GiB and 4.8 TB/s by 8.
-// dma_bytes_per_ns: practical rate (S4). Measured kernels on trn1 reach up to 294 GB/s over 16 engines against 272 by this
-// figure, so it is a soft ceiling and the model errs to the slow side.
-// pe_pass_overhead: calibrated. trn1: the optimised matmul tutorial (6.97 ms, S5) and two fp32 kernels (S14) each solve to
-// 83 to 85 cycles. trn2: the fp32 tutorial (28.16 ms PE-active, S5) solves to 4. trn3 has no public measurement: trn2's.
-// reciprocal_factor: the documents say 8 (S3); a measured silu on trn1 (S14) fits 2.4. trn2, trn3: no measurement, documents.
-// software_factor: no source. POOL's 8 cores have 16 fp32 lanes each, as many as partitions; a polynomial with range
+// hbm_bytes, hbm_bytes_per_ns: chip figures divided by cores (S1): trn1 32 GiB and 820 GB/s by 2;
+// trn2 96 GiB by 8, a stack of about 720 GB/s by 2 cores; trn3 144 GiB and 4.8 TB/s by 8.
+// dma_bytes_per_ns: practical rate (S4). Measured kernels on trn1 reach up to 294 GB/s over 16
+// engines against 272 by this figure, so it is a soft ceiling and the model errs to the slow side.
+// pe_pass_overhead: calibrated. trn1: the optimised matmul tutorial (6.97 ms, S5) and two fp32
+// kernels (S14) each solve to 83 to 85 cycles. trn2: the fp32 tutorial (28.16 ms PE-active, S5)
+// solves to 4. trn3 has no public measurement: trn2's. reciprocal_factor: the documents say 8 (S3);
+// a measured silu on trn1 (S14) fits 2.4. trn2, trn3: no measurement, documents. software_factor:
+// no source. POOL's 8 cores have 16 fp32 lanes each, as many as partitions; a polynomial with range
 // reduction is about 16 vector instructions an element.
-// partition_reduce_factor: no source. Each of POOL's 8 cores folds its 16 partitions, then the cores combine.
-// semaphore_ns: no source; the only anchor is the dependent chain of static_cycles, which crosses no engine.
+// partition_reduce_factor: no source. Each of POOL's 8 cores folds its 16 partitions, then the
+// cores combine. semaphore_ns: no source; the only anchor is the dependent chain of static_cycles,
+// which crosses no engine.
 constexpr TargetInfo kTargets[] = {
     {
         .name = "trn1",
@@ -151,7 +154,7 @@ struct Field {
 };
 
 #define NAX_FIELD(field, source) \
-  { #field, source, [](const TargetInfo& t) { return static_cast<double>(t.field); } }
+  {#field, source, [](const TargetInfo& t) { return static_cast<double>(t.field); }}
 constexpr Field kFields[] = {
     NAX_FIELD(sbuf_partition_bytes, "S1"),
     NAX_FIELD(sbuf_usable_partition_bytes, "S13"),
@@ -164,7 +167,8 @@ constexpr Field kFields[] = {
     NAX_FIELD(dve_ghz, "S1"),
     NAX_FIELD(pool_ghz, "S1"),
     NAX_FIELD(min_interval, "S3, S4"),
-    NAX_FIELD(static_cycles, "S1: a dependent chain has a period of 264 cycles, 64 are the interval"),
+    NAX_FIELD(static_cycles,
+              "S1: a dependent chain has a period of 264 cycles, 64 are the interval"),
     NAX_FIELD(pool_start, "S3"),
     NAX_FIELD(reciprocal_factor, "trn1: calibrated on S14 silu; else S3"),
     NAX_FIELD(software_factor, "estimate, no source"),
@@ -214,14 +218,16 @@ std::string target_names() {
 
 StatusOr<const TargetInfo*> target_or_error(std::string_view name) {
   if (const TargetInfo* t = find_target(name)) return t;
-  return invalid_argument("unknown target '" + std::string(name.substr(0, 40)) + "'; allowed: " + target_names());
+  return invalid_argument("unknown target '" + std::string(name.substr(0, 40)) +
+                          "'; allowed: " + target_names());
 }
 
 Hash128 target_tables_hash() {
   std::string bytes;
   for (const TargetInfo& t : kTargets) {
     bytes += std::string(t.name) + '\n';
-    for (const Field& f : kFields) bytes += std::string(f.name) + '=' + number_text(f.value(t)) + '\n';
+    for (const Field& f : kFields)
+      bytes += std::string(f.name) + '=' + number_text(f.value(t)) + '\n';
   }
   // Two 64-bit checksums: a fingerprint is not a key, set_hash_bits must not cut it.
   return {checksum64(bytes.data(), bytes.size(), 1), checksum64(bytes.data(), bytes.size(), 2)};
@@ -230,7 +236,8 @@ Hash128 target_tables_hash() {
 std::string describe_target(const TargetInfo& target) {
   std::string out = std::string(target.name) + " (" + std::string(target.generation) + ")\n";
   for (const Field& f : kFields) {
-    out += "  " + std::string(f.name) + " = " + number_text(f.value(target)) + "  [" + f.source + "]\n";
+    out += "  " + std::string(f.name) + " = " + number_text(f.value(target)) + "  [" + f.source +
+           "]\n";
   }
   return out;
 }

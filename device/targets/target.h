@@ -1,6 +1,6 @@
-// What is known about the cores that programs can be written for. Every number names its source: keys S1..S19 are those of
-// the facts page (vendor documents and measurements); "calibrated" marks constants fitted to published measurements, with
-// the fit. Thread: constant data.
+// What is known about the cores that programs can be written for. Every number names its source:
+// keys S1..S19 are those of the facts page (vendor documents and measurements); "calibrated" marks
+// constants fitted to published measurements, with the fit. Thread: constant data.
 #pragma once
 
 #include <cstdint>
@@ -32,31 +32,32 @@ struct TargetInfo {
   int static_cycles;         // latency on top of the issue interval: until a result can be read
   int pool_start;            // POOL's start-up of iota and the like
   double reciprocal_factor;  // DVE cycles an element for reciprocal and divide
-  double software_factor;    // POOL cycles an element for functions that are a sequence of instructions
+  double
+      software_factor;  // POOL cycles an element for functions that are a sequence of instructions
   double partition_reduce_factor;  // POOL cycles an element for a reduction over 128 partitions
-  bool dve_fast_modes;       // 2x and 4x modes for 16-bit types
-  bool act_fast_16bit;       // ACT handles two 16-bit elements a cycle for copies
-  int free_size_sbuf;        // elements a partition that one instruction may touch
+  bool dve_fast_modes;             // 2x and 4x modes for 16-bit types
+  bool act_fast_16bit;             // ACT handles two 16-bit elements a cycle for copies
+  int free_size_sbuf;              // elements a partition that one instruction may touch
   int free_size_psum;
 
   // PE.
   int pe_rows, pe_columns, pe_moving;  // K, M and N of one nc_matmul
   int pe_pass_overhead;                // cycles a pass on top of the columns
   int pe_fp32_passes;
-  double pe_throttle;                  // share of the clock while cold; 1: never throttled
-  double pe_warm_ns;                   // activity until the full clock
+  double pe_throttle;  // share of the clock while cold; 1: never throttled
+  double pe_warm_ns;   // activity until the full clock
   double pe_bf16_tflops;
 
   // DMA.
   int dma_engines;
-  double dma_bytes_per_ns;      // one engine, practical
-  double dma_descriptor_ns;     // least time of a descriptor
-  int64_t dma_descriptor_bytes; // largest descriptor
-  int dma_burst_bytes;          // least bytes of HBM that one contiguous piece costs
-  bool dma_transpose;           // 2-byte elements, at 90% of the rate of a copy
-  double dma_start_ns;          // semaphore to start
-  double dma_dge_ns;            // descriptor generation; 0 where descriptors lie ready in memory
-  double semaphore_ns;          // from one engine's signal to another's start
+  double dma_bytes_per_ns;       // one engine, practical
+  double dma_descriptor_ns;      // least time of a descriptor
+  int64_t dma_descriptor_bytes;  // largest descriptor
+  int dma_burst_bytes;           // least bytes of HBM that one contiguous piece costs
+  bool dma_transpose;            // 2-byte elements, at 90% of the rate of a copy
+  double dma_start_ns;           // semaphore to start
+  double dma_dge_ns;             // descriptor generation; 0 where descriptors lie ready in memory
+  double semaphore_ns;           // from one engine's signal to another's start
 };
 
 inline constexpr std::string_view kDefaultTarget = "trn2";

@@ -13,20 +13,22 @@ namespace nax {
 namespace {
 
 constexpr int64_t kMaxBuffers = 4;
-constexpr int64_t kMaxMatmulBuffers = 16;  // two blocks of psum tiles: their stores overlap with the next block's loads
+constexpr int64_t kMaxMatmulBuffers =
+    16;  // two blocks of psum tiles: their stores overlap with the next block's loads
 
 bool spans_partition(TileShape s) { return s == TileShape::kFull || s == TileShape::kRow; }
 bool spans_free(TileShape s) { return s == TileShape::kFull || s == TileShape::kColumn; }
 
 }  // namespace
 
-Expansion expand_nest(const Program& program, const Nest& nest, const int64_t* slots, const TargetInfo& target, bool with_text) {
+Expansion expand_nest(const Program& program, const Nest& nest, const int64_t* slots,
+                      const TargetInfo& target, bool with_text) {
   return NestExpander(program, nest, slots, target, with_text).run();
 }
 
 void derive_semaphores(Expansion* e) {
-  // Engines that write and read each value; a value has one writing engine but for matmul operands, which DMA loads and PE
-  // or DMA transposes fill.
+  // Engines that write and read each value; a value has one writing engine but for matmul operands,
+  // which DMA loads and PE or DMA transposes fill.
   std::vector<uint8_t> writers(e->buffers.size(), 0), readers(e->buffers.size(), 0);
   auto bit = [](Engine x) { return static_cast<uint8_t>(1u << static_cast<int>(x)); };
   for (const Step& s : e->steps) {
@@ -35,17 +37,20 @@ void derive_semaphores(Expansion* e) {
       if (v >= 0) readers[v] |= bit(s.engine);
   }
   for (Step& s : e->steps) {
-    for (size_t k = 0; k < s.src.size(); ++k) s.wait[k] = s.src[k] >= 0 && (writers[s.src[k]] & ~bit(s.engine)) != 0;
+    for (size_t k = 0; k < s.src.size(); ++k)
+      s.wait[k] = s.src[k] >= 0 && (writers[s.src[k]] & ~bit(s.engine)) != 0;
     s.release_wait = s.dst >= 0 && (readers[s.dst] & ~bit(s.engine)) != 0;
   }
   for (size_t v = 0; v < e->buffers.size(); ++v)
     for (int from = 0; from < kEngineCount; ++from)
       for (int to = 0; to < kEngineCount; ++to)
         if (from != to && (writers[v] >> from & 1) && (readers[v] >> to & 1))
-          e->semaphores.push_back({static_cast<int16_t>(v), static_cast<Engine>(from), static_cast<Engine>(to)});
+          e->semaphores.push_back(
+              {static_cast<int16_t>(v), static_cast<Engine>(from), static_cast<Engine>(to)});
 }
 
-NestExpander::NestExpander(const Program& program, const Nest& nest, const int64_t* slots, const TargetInfo& target, bool with_text)
+NestExpander::NestExpander(const Program& program, const Nest& nest, const int64_t* slots,
+                           const TargetInfo& target, bool with_text)
     : program_(program), nest_(nest), slots_(slots), target_(target), with_text_(with_text) {
   tiled_ = has_free_tiles(nest);
   carried_ = carries_partition(nest);
@@ -75,7 +80,8 @@ Expansion NestExpander::run() {
 
 int NestExpander::level_of(uint8_t deps) const {
   const bool partition = deps & kPartitionDep;
-  const bool free = (deps & kFreeDep) && (tiled_ || nest_.has_matmul);  // untiled, the free axis is no loop
+  const bool free =
+      (deps & kFreeDep) && (tiled_ || nest_.has_matmul);  // untiled, the free axis is no loop
   if (carried_ ? partition : free) return 3;
   if (carried_ ? free : partition) return 2;
   return deps & kLoopDep ? 1 : 0;
@@ -120,7 +126,9 @@ void NestExpander::build_ops() {
       for (const Operand& o : i.src)
         if (o.kind == OperandKind::kTile) use(o.id);
       if (i.hbm.index != kNone) use(i.hbm.index);
-      if (i.opcode == Opcode::kDmaLoad || i.opcode == Opcode::kDmaStore || i.opcode == Opcode::kPhilox) deps |= axis_deps(i.hbm);
+      if (i.opcode == Opcode::kDmaLoad || i.opcode == Opcode::kDmaStore ||
+          i.opcode == Opcode::kPhilox)
+        deps |= axis_deps(i.hbm);
       if (i.opcode == Opcode::kIota) {
         deps |= dep_of(nest_.axes[i.axis].role);
       }
@@ -154,19 +162,25 @@ void NestExpander::build_ops() {
 void NestExpander::set_buffers() {
   int64_t bytes = 1;
   for (const Tile& t : nest_.tiles)
-    if (t.space == Space::kSbuf) bytes = slot_arithmetic(SlotOp::kAdd, bytes, tile_partition_bytes(nest_, t, slots_));
-  const int64_t budget = nest_.has_matmul ? target_.sbuf_usable_partition_bytes / 4 : target_.sbuf_usable_partition_bytes;
-  const auto depth = static_cast<uint8_t>(std::clamp<int64_t>(budget / bytes, 1, nest_.has_matmul ? kMaxMatmulBuffers : kMaxBuffers));
-  for (size_t v = 0; v < out_.buffers.size(); ++v) out_.buffers[v] = level_of(value_deps_[v]) >= 2 ? depth : 1;
+    if (t.space == Space::kSbuf)
+      bytes = slot_arithmetic(SlotOp::kAdd, bytes, tile_partition_bytes(nest_, t, slots_));
+  const int64_t budget = nest_.has_matmul ? target_.sbuf_usable_partition_bytes / 4
+                                          : target_.sbuf_usable_partition_bytes;
+  const auto depth = static_cast<uint8_t>(
+      std::clamp<int64_t>(budget / bytes, 1, nest_.has_matmul ? kMaxMatmulBuffers : kMaxBuffers));
+  for (size_t v = 0; v < out_.buffers.size(); ++v)
+    out_.buffers[v] = level_of(value_deps_[v]) >= 2 ? depth : 1;
 }
 
-// The loop axes as one count, with the lengths of axes that they split: the last outer part may be shorter.
+// The loop axes as one count, with the lengths of axes that they split: the last outer part may be
+// shorter.
 std::vector<NestExpander::Extents> NestExpander::loop_classes() const {
   Extents e;
   int64_t loops = 1;
   for (size_t i = 0; i < nest_.axes.size(); ++i) {
     if (nest_.axes[i].role != AxisRole::kLoop) continue;
-    loops = slot_arithmetic(SlotOp::kMul, loops, axis_extent(nest_, static_cast<AxisId>(i), slots_));
+    loops =
+        slot_arithmetic(SlotOp::kMul, loops, axis_extent(nest_, static_cast<AxisId>(i), slots_));
   }
   const AxisId partition = partition_axis(nest_);
   e.count = loops;
@@ -175,8 +189,11 @@ std::vector<NestExpander::Extents> NestExpander::loop_classes() const {
   if (e.partition == 0 || e.free == 0 || loops == 0) return {};
   for (size_t i = 0; i < nest_.axes.size(); ++i) {
     const Axis& a = nest_.axes[i];
-    if (a.split_outer == kNone || nest_.axes[a.split_outer].role != AxisRole::kLoop || a.role == AxisRole::kLoop) continue;
-    const int64_t part = std::max<int64_t>(slots_[a.extent], 1), limit = std::max<int64_t>(slots_[a.split_limit], 0);
+    if (a.split_outer == kNone || nest_.axes[a.split_outer].role != AxisRole::kLoop ||
+        a.role == AxisRole::kLoop)
+      continue;
+    const int64_t part = std::max<int64_t>(slots_[a.extent], 1),
+                  limit = std::max<int64_t>(slots_[a.split_limit], 0);
     const int64_t outer = std::max<int64_t>(slots_[nest_.axes[a.split_outer].extent], 1);
     Extents full = e, rest = e;
     full.count = loops / outer * std::min(outer, limit / part);
@@ -188,17 +205,24 @@ std::vector<NestExpander::Extents> NestExpander::loop_classes() const {
   return {e};
 }
 
-// A flat vector cut into rows: the partition tiles above are counted full, the elements that the last row lacks are not.
+// A flat vector cut into rows: the partition tiles above are counted full, the elements that the
+// last row lacks are not.
 void NestExpander::count_excess() {
   for (const Axis& a : nest_.axes) {
-    if (a.role != AxisRole::kFree || a.split_outer == kNone || nest_.axes[a.split_outer].role != AxisRole::kPartition) continue;
-    const int64_t part = std::min(slots_[a.extent], slots_[a.split_limit]), outer = slots_[nest_.axes[a.split_outer].extent];
+    if (a.role != AxisRole::kFree || a.split_outer == kNone ||
+        nest_.axes[a.split_outer].role != AxisRole::kPartition)
+      continue;
+    const int64_t part = std::min(slots_[a.extent], slots_[a.split_limit]),
+                  outer = slots_[nest_.axes[a.split_outer].extent];
     int64_t loops = 1;
     for (size_t i = 0; i < nest_.axes.size(); ++i)
-      if (nest_.axes[i].role == AxisRole::kLoop) loops *= axis_extent(nest_, static_cast<AxisId>(i), slots_);
-    const int64_t missing = std::max<int64_t>(0, part * outer - std::max<int64_t>(slots_[a.split_limit], 0)) * loops;
+      if (nest_.axes[i].role == AxisRole::kLoop)
+        loops *= axis_extent(nest_, static_cast<AxisId>(i), slots_);
+    const int64_t missing =
+        std::max<int64_t>(0, part * outer - std::max<int64_t>(slots_[a.split_limit], 0)) * loops;
     for (const Op& op : ops_) {
-      const bool load = op.instr->opcode == Opcode::kDmaLoad, store = op.instr->opcode == Opcode::kDmaStore;
+      const bool load = op.instr->opcode == Opcode::kDmaLoad,
+                 store = op.instr->opcode == Opcode::kDmaStore;
       if (!load && !store) continue;
       const TileId t = load ? op.instr->dst : op.instr->src[0].id;
       if (nest_.tiles[t].shape != TileShape::kFull) continue;
@@ -211,8 +235,10 @@ void NestExpander::count_excess() {
 
 void NestExpander::tiles(int loop, const Extents& e) {
   const int64_t free_step = std::max<int64_t>(1, std::min(free_tile(nest_, slots_), e.free));
-  const int64_t outer_extent = carried_ ? e.free : e.partition, outer_tile = carried_ ? free_step : kPartitions;
-  const int64_t inner_extent = carried_ ? e.partition : e.free, inner_tile = carried_ ? kPartitions : free_step;
+  const int64_t outer_extent = carried_ ? e.free : e.partition,
+                outer_tile = carried_ ? free_step : kPartitions;
+  const int64_t inner_extent = carried_ ? e.partition : e.free,
+                inner_tile = carried_ ? kPartitions : free_step;
   for (const bool tail : {false, true}) {
     const int64_t length = tail ? outer_extent % outer_tile : outer_tile;
     const int64_t count = tail ? (length > 0 ? 1 : 0) : outer_extent / outer_tile;
@@ -239,7 +265,8 @@ void NestExpander::inner_tiles(int loop, TileSize size, int64_t inner_extent, in
   for (const bool tail : {false, true}) {
     const int64_t length = tail ? inner_extent % inner_tile : inner_tile;
     const int64_t count = tail ? (length > 0 ? 1 : 0) : inner_extent / inner_tile;
-    const bool any = std::any_of(ops_.begin(), ops_.end(), [](const Op& op) { return op.level == 3; });
+    const bool any =
+        std::any_of(ops_.begin(), ops_.end(), [](const Op& op) { return op.level == 3; });
     if (count == 0 || !any) continue;
     const int node = add_loop(loop, count, carried_ ? "partition tile" : "free tile");
     inner = length;
@@ -286,7 +313,8 @@ Step NestExpander::dma_step(const Op& op, TileSize size) const {
   shape.rows = spans_partition(tile.shape) ? size.partitions : 1;
   int64_t elements = spans_free(tile.shape) ? size.free : 1;
   bool strided = false;  // whether any free axis moves the address
-  for (size_t a = 0; a < nest_.axes.size(); ++a) strided |= nest_.axes[a].role == AxisRole::kFree && stride(i.hbm, a) != 0;
+  for (size_t a = 0; a < nest_.axes.size(); ++a)
+    strided |= nest_.axes[a].role == AxisRole::kFree && stride(i.hbm, a) != 0;
   const bool gather = i.hbm.index != kNone && spans_free(nest_.tiles[i.hbm.index].shape);
   if (load && !strided && !gather) elements = 1;  // one element of HBM for the whole row
   const int64_t run = gather ? 1 : contiguous_run(i.hbm, elements);
@@ -315,7 +343,8 @@ void NestExpander::emit(int loop, const Op& op, TileSize size) {
       // Software descriptors: POOL writes one for each.
       Step d;
       d.engine = Engine::kPOOL;
-      d.busy_ps = cycles_to_ps(target_.pool_start + static_cast<double>(s.descriptors), target_.pool_ghz);
+      d.busy_ps =
+          cycles_to_ps(target_.pool_start + static_cast<double>(s.descriptors), target_.pool_ghz);
       d.latency_ps = cycles_to_ps(target_.static_cycles, target_.pool_ghz);
       d.src[0] = op.src.back();
       d.dst = op.descriptors;

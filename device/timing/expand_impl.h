@@ -16,7 +16,8 @@ struct TileSize {
 
 class NestExpander {
  public:
-  NestExpander(const Program& program, const Nest& nest, const int64_t* slots, const TargetInfo& target, bool with_text);
+  NestExpander(const Program& program, const Nest& nest, const int64_t* slots,
+               const TargetInfo& target, bool with_text);
   Expansion run();
 
  private:
@@ -58,9 +59,11 @@ class NestExpander {
   void matmul(int loop, const Extents& e);
   void matmul_rows(int loop, const MatmulPlan& plan, int64_t rows, int64_t columns);
   void matmul_block(int loop, const MatmulPlan& plan, int64_t rows, int64_t columns, bool load_a);
-  void matmul_k(int loop, const MatmulPlan& plan, int64_t rows, int64_t columns, int64_t k, bool load_a);
-  void operand_load(int loop, const MatmulPlan& plan, const HbmAccess& h, int64_t width, int64_t k, bool unit_width,
-                    bool unit_k, int16_t value, int16_t raw, bool merge, const char* name);
+  void matmul_k(int loop, const MatmulPlan& plan, int64_t rows, int64_t columns, int64_t k,
+                bool load_a);
+  void operand_load(int loop, const MatmulPlan& plan, const HbmAccess& h, int64_t width, int64_t k,
+                    bool unit_width, bool unit_k, int16_t value, int16_t raw, bool merge,
+                    const char* name);
   Step pe_step(double cycles, const char* text) const;
 
   const Program& program_;

@@ -18,13 +18,13 @@ constexpr int64_t kTransposeChunk = 4096;
 
 struct NestExpander::MatmulPlan {
   DType dtype = DType::kF32;
-  int64_t element = 4;    // bytes of an operand's element
+  int64_t element = 4;  // bytes of an operand's element
   int64_t k = 0;
-  int64_t n_tile = 512;   // the nest's free tile: one psum tile
-  int64_t m_tiles = 1, n_tiles = 1;  // psum tiles of a block
-  bool a_resident = true; // the A block stays in SBUF over all n
-  bool software = false;  // integers and f64: on POOL
-  int64_t a_m = 0, a_k = 0, b_n = 0, b_k = 0;  // strides
+  int64_t n_tile = 512;                            // the nest's free tile: one psum tile
+  int64_t m_tiles = 1, n_tiles = 1;                // psum tiles of a block
+  bool a_resident = true;                          // the A block stays in SBUF over all n
+  bool software = false;                           // integers and f64: on POOL
+  int64_t a_m = 0, a_k = 0, b_n = 0, b_k = 0;      // strides
   int16_t a = -1, b = -1, a_raw = -1, b_raw = -1;  // values
 };
 
@@ -48,15 +48,21 @@ void NestExpander::matmul(int loop, const Extents& e) {
   plan.b_k = stride(m.b, k_axis);
   plan.n_tile = std::max<int64_t>(1, std::min(free_tile(nest_, slots_), e.free));
 
-  // A block of psum tiles: wide enough for efficient rows of B, then as many m tiles as banks and SBUF allow.
-  const int64_t banks = std::max<int64_t>(
-      1, ceil_div(slot_arithmetic(SlotOp::kMul, plan.n_tile, static_cast<int64_t>(dtype_size(accumulator))), target_.psum_bank_bytes));
+  // A block of psum tiles: wide enough for efficient rows of B, then as many m tiles as banks and
+  // SBUF allow.
+  const int64_t banks =
+      std::max<int64_t>(1, ceil_div(slot_arithmetic(SlotOp::kMul, plan.n_tile,
+                                                    static_cast<int64_t>(dtype_size(accumulator))),
+                                    target_.psum_bank_bytes));
   const int64_t in_psum = std::max<int64_t>(1, target_.psum_banks / banks);
   const int64_t row_bytes = slot_arithmetic(SlotOp::kMul, plan.n_tile, plan.element);
-  plan.n_tiles = std::clamp<int64_t>(ceil_div(kGoodRowBytes, row_bytes), 1, std::min(in_psum, ceil_div(e.free, plan.n_tile)));
+  plan.n_tiles = std::clamp<int64_t>(ceil_div(kGoodRowBytes, row_bytes), 1,
+                                     std::min(in_psum, ceil_div(e.free, plan.n_tile)));
   plan.m_tiles = std::clamp<int64_t>(in_psum / plan.n_tiles, 1, ceil_div(e.partition, kPartitions));
   const int64_t budget = target_.sbuf_usable_partition_bytes / 2;
-  const int64_t a_tile = slot_arithmetic(SlotOp::kMul, std::max<int64_t>(1, ceil_div(plan.k, kPartitions)), kPartitions * plan.element);
+  const int64_t a_tile =
+      slot_arithmetic(SlotOp::kMul, std::max<int64_t>(1, ceil_div(plan.k, kPartitions)),
+                      kPartitions * plan.element);
   plan.m_tiles = std::clamp<int64_t>(budget / a_tile, 1, plan.m_tiles);
   plan.a_resident = a_tile <= budget;
 
@@ -64,20 +70,26 @@ void NestExpander::matmul(int loop, const Extents& e) {
   plan.b = new_value(0);
   plan.a_raw = new_value(0);
   plan.b_raw = new_value(0);
-  out_.buffers[plan.a] = plan.a_resident && 2 * plan.m_tiles * a_tile <= budget ? 2 : plan.a_resident ? 1 : 4;
-  out_.buffers[plan.b] = static_cast<uint8_t>(
-      std::clamp<int64_t>(target_.sbuf_usable_partition_bytes / 4 / std::max<int64_t>(1, plan.n_tiles * row_bytes), 2, 8));
+  out_.buffers[plan.a] = plan.a_resident && 2 * plan.m_tiles * a_tile <= budget ? 2
+                         : plan.a_resident                                      ? 1
+                                                                                : 4;
+  out_.buffers[plan.b] = static_cast<uint8_t>(std::clamp<int64_t>(
+      target_.sbuf_usable_partition_bytes / 4 / std::max<int64_t>(1, plan.n_tiles * row_bytes), 2,
+      8));
   out_.buffers[plan.a_raw] = out_.buffers[plan.b_raw] = 4;
   psum_values_.clear();
   const int64_t tiles = plan.m_tiles * plan.n_tiles;
   for (int64_t j = 0; j < tiles; ++j) {
     psum_values_.push_back(new_value(0));
-    out_.buffers[psum_values_.back()] = static_cast<uint8_t>(std::clamp<int64_t>(in_psum / tiles, 1, 4));
+    out_.buffers[psum_values_.back()] =
+        static_cast<uint8_t>(std::clamp<int64_t>(in_psum / tiles, 1, 4));
   }
 
   const int64_t block = plan.m_tiles * kPartitions;
-  if (e.partition >= block) matmul_rows(add_loop(loop, e.partition / block, "m block"), plan, block, e.free);
-  if (e.partition % block != 0) matmul_rows(add_loop(loop, 1, "m block"), plan, e.partition % block, e.free);
+  if (e.partition >= block)
+    matmul_rows(add_loop(loop, e.partition / block, "m block"), plan, block, e.free);
+  if (e.partition % block != 0)
+    matmul_rows(add_loop(loop, 1, "m block"), plan, e.partition % block, e.free);
 }
 
 void NestExpander::matmul_rows(int loop, const MatmulPlan& plan, int64_t rows, int64_t columns) {
@@ -101,10 +113,12 @@ void NestExpander::matmul_rows(int loop, const MatmulPlan& plan, int64_t rows, i
     if (--full > 0) matmul_block(add_loop(loop, full, "n block"), plan, rows, width, load_a);
   }
   if (rest > 0) matmul_block(add_loop(loop, 1, "last n block"), plan, rows, rest, load_a);
-  for (int64_t m = 0; m < rows; m += kPartitions) emit_ops(loop, 2, true, {std::min(kPartitions, rows - m), plan.n_tile});
+  for (int64_t m = 0; m < rows; m += kPartitions)
+    emit_ops(loop, 2, true, {std::min(kPartitions, rows - m), plan.n_tile});
 }
 
-void NestExpander::matmul_block(int loop, const MatmulPlan& plan, int64_t rows, int64_t columns, bool load_a) {
+void NestExpander::matmul_block(int loop, const MatmulPlan& plan, int64_t rows, int64_t columns,
+                                bool load_a) {
   const int64_t tiles = ceil_div(rows, kPartitions) * ceil_div(columns, plan.n_tile);
   for (int64_t j = 0; j < tiles; ++j) {
     Step s;
@@ -114,13 +128,16 @@ void NestExpander::matmul_block(int loop, const MatmulPlan& plan, int64_t rows, 
     add_step(loop, std::move(s));
   }
   const int64_t step = target_.pe_rows;
-  if (plan.k >= step) matmul_k(add_loop(loop, plan.k / step, "k tile"), plan, rows, columns, step, load_a);
-  if (plan.k % step != 0) matmul_k(add_loop(loop, 1, "last k tile"), plan, rows, columns, plan.k % step, load_a);
+  if (plan.k >= step)
+    matmul_k(add_loop(loop, plan.k / step, "k tile"), plan, rows, columns, step, load_a);
+  if (plan.k % step != 0)
+    matmul_k(add_loop(loop, 1, "last k tile"), plan, rows, columns, plan.k % step, load_a);
   size_t j = 0;
   for (int64_t m = 0; m < rows; m += kPartitions) {
     for (int64_t n = 0; n < columns; n += plan.n_tile) {
       psum_now_ = psum_values_[j++];
-      emit_ops(loop, 3, false, {std::min(kPartitions, rows - m), std::min(plan.n_tile, columns - n)});
+      emit_ops(loop, 3, false,
+               {std::min(kPartitions, rows - m), std::min(plan.n_tile, columns - n)});
     }
   }
   psum_now_ = -1;
@@ -135,12 +152,15 @@ Step NestExpander::pe_step(double cycles, const char* text) const {
   return s;
 }
 
-void NestExpander::matmul_k(int loop, const MatmulPlan& plan, int64_t rows, int64_t columns, int64_t k, bool load_a) {
+void NestExpander::matmul_k(int loop, const MatmulPlan& plan, int64_t rows, int64_t columns,
+                            int64_t k, bool load_a) {
   const Matmul& m = nest_.matmul;
   if (load_a) {
-    operand_load(loop, plan, m.a, rows, k, plan.a_m == 1, plan.a_k == 1, plan.a, plan.a_raw, plan.a_resident, "a");
+    operand_load(loop, plan, m.a, rows, k, plan.a_m == 1, plan.a_k == 1, plan.a, plan.a_raw,
+                 plan.a_resident, "a");
   }
-  operand_load(loop, plan, m.b, columns, k, plan.b_n == 1, plan.b_k == 1, plan.b, plan.b_raw, false, "b");
+  operand_load(loop, plan, m.b, columns, k, plan.b_n == 1, plan.b_k == 1, plan.b, plan.b_raw, false,
+               "b");
   size_t j = 0;
   for (int64_t r = 0; r < rows; r += kPartitions) {
     for (int64_t c = 0; c < columns; c += plan.n_tile) {
@@ -152,8 +172,10 @@ void NestExpander::matmul_k(int loop, const MatmulPlan& plan, int64_t rows, int6
         s.latency_ps = cycles_to_ps(target_.static_cycles, target_.pool_ghz);
         if (with_text_) s.text = "x.matmul";
       } else {
-        double cycles = static_cast<double>(width / target_.pe_moving) * matmul_cycles(target_.pe_moving, plan.dtype, target_);
-        if (width % target_.pe_moving != 0) cycles += matmul_cycles(width % target_.pe_moving, plan.dtype, target_);
+        double cycles = static_cast<double>(width / target_.pe_moving) *
+                        matmul_cycles(target_.pe_moving, plan.dtype, target_);
+        if (width % target_.pe_moving != 0)
+          cycles += matmul_cycles(width % target_.pe_moving, plan.dtype, target_);
         s = pe_step(cycles, "nc_matmul");
       }
       s.src = {plan.a, plan.b, -1, -1};
@@ -164,17 +186,20 @@ void NestExpander::matmul_k(int loop, const MatmulPlan& plan, int64_t rows, int6
   }
 }
 
-// Brings k x width elements of an operand into SBUF with k on the partitions. Where k is the contiguous side they come as
-// width x k and are transposed: by DMA if the target can (2-byte types), else by PE and a copy out of psum.
-void NestExpander::operand_load(int loop, const MatmulPlan& plan, const HbmAccess& h, int64_t width, int64_t k, bool unit_width,
-                                bool unit_k, int16_t value, int16_t raw, bool merge, const char* name) {
+// Brings k x width elements of an operand into SBUF with k on the partitions. Where k is the
+// contiguous side they come as width x k and are transposed: by DMA if the target can (2-byte
+// types), else by PE and a copy out of psum.
+void NestExpander::operand_load(int loop, const MatmulPlan& plan, const HbmAccess& h, int64_t width,
+                                int64_t k, bool unit_width, bool unit_k, int16_t value, int16_t raw,
+                                bool merge, const char* name) {
   Step load;
   load.kind = StepKind::kDma;
   load.engine = Engine::kDMA;
   load.hbm_read = width * k * plan.element;
   if (with_text_) load.text = std::string("dma_copy ") + name + " from a" + std::to_string(h.arg);
   if (unit_width || !unit_k) {
-    const DmaCost cost = dma_cost({k, unit_width ? 1 : width, (unit_width ? width : 1) * plan.element}, target_);
+    const DmaCost cost =
+        dma_cost({k, unit_width ? 1 : width, (unit_width ? width : 1) * plan.element}, target_);
     load.descriptors = cost.descriptors;
     load.descriptor_ps = cost.descriptor_ps;
     load.dst = value;
@@ -186,7 +211,8 @@ void NestExpander::operand_load(int loop, const MatmulPlan& plan, const HbmAcces
   const int64_t chunk = std::min(kTransposeChunk, std::max<int64_t>(1, plan.k) * plan.element);
   const double share = static_cast<double>(k * plan.element) / static_cast<double>(chunk);
   load.descriptors = width;
-  load.descriptor_ps = static_cast<int64_t>(static_cast<double>(dma_cost({1, 1, chunk}, target_).descriptor_ps) * share);
+  load.descriptor_ps = static_cast<int64_t>(
+      static_cast<double>(dma_cost({1, 1, chunk}, target_).descriptor_ps) * share);
   if (plan.element == 2 && target_.dma_transpose) {
     load.descriptor_ps = load.descriptor_ps * 10 / 9;
     load.dst = value;
@@ -197,14 +223,16 @@ void NestExpander::operand_load(int loop, const MatmulPlan& plan, const HbmAcces
   load.dst = raw;
   add_step(loop, std::move(load));
   const auto blocks = static_cast<double>(ceil_div(width, kPartitions));
-  Step transpose = pe_step(blocks * matmul_cycles(target_.pe_columns, plan.dtype, target_), "nc_transpose");
+  Step transpose =
+      pe_step(blocks * matmul_cycles(target_.pe_columns, plan.dtype, target_), "nc_transpose");
   transpose.src[0] = raw;
   transpose.dst = raw;
   transpose.merge = true;
   add_step(loop, std::move(transpose));
   Step copy;
   copy.engine = Engine::kACT;
-  copy.busy_ps = cycles_to_ps(std::max<double>(target_.min_interval, static_cast<double>(width)), target_.act_ghz);
+  copy.busy_ps = cycles_to_ps(std::max<double>(target_.min_interval, static_cast<double>(width)),
+                              target_.act_ghz);
   copy.latency_ps = cycles_to_ps(target_.static_cycles, target_.act_ghz);
   copy.src[0] = raw;
   copy.dst = value;

@@ -10,8 +10,9 @@
 namespace nax {
 namespace {
 
-constexpr int64_t kMaxIterations = 64;    // simulated of one loop before the average is taken
-constexpr int64_t kStepBudget = 400'000;  // simulated steps of one machine; beyond, loops are averaged at once
+constexpr int64_t kMaxIterations = 64;  // simulated of one loop before the average is taken
+constexpr int64_t kStepBudget =
+    400'000;  // simulated steps of one machine; beyond, loops are averaged at once
 constexpr size_t kPeriods[] = {1, 2, 3, 4, 8};
 
 int64_t ns_to_ps(double ns) { return static_cast<int64_t>(std::llround(ns * 1000)); }
@@ -75,7 +76,8 @@ void Machine::run_loop(int32_t index) {
       if (left < static_cast<int64_t>(period) || !periodic(history, period)) continue;
       const int64_t times = left / static_cast<int64_t>(period), before = state_[kNow];
       jump(history[history.size() - 1 - period], times, 1);
-      if (listener_) listener_->on_skip(loop, times * static_cast<int64_t>(period), before, state_[kNow]);
+      if (listener_)
+        listener_->on_skip(loop, times * static_cast<int64_t>(period), before, state_[kNow]);
       done += times * static_cast<int64_t>(period);
       history.clear();  // the remainder of a period is simulated
       break;
@@ -102,7 +104,8 @@ Machine::Snapshot Machine::snapshot() const {
 bool Machine::periodic(const std::vector<Snapshot>& history, size_t period) const {
   const size_t n = history.size();
   if (n < 2 * period + 1) return false;
-  const Snapshot &c = history[n - 1], &b = history[n - 1 - period], &a = history[n - 1 - 2 * period];
+  const Snapshot &c = history[n - 1], &b = history[n - 1 - period],
+                 &a = history[n - 1 - 2 * period];
   const int64_t shift = c.state[kNow] - b.state[kNow];
   for (size_t i = 0; i < c.state.size(); ++i) {
     const int64_t d = c.state[i] - b.state[i];
@@ -111,14 +114,18 @@ bool Machine::periodic(const std::vector<Snapshot>& history, size_t period) cons
   if (c.stores.size() != b.stores.size() || b.stores.size() != a.stores.size()) return false;
   for (size_t i = 0; i < c.stores.size(); ++i) {
     const PendingStore &x = c.stores[i], &y = b.stores[i], &z = a.stores[i];
-    if (x.step != y.step || y.step != z.step || x.trigger - y.trigger != shift || y.trigger - z.trigger != shift) return false;
+    if (x.step != y.step || y.step != z.step || x.trigger - y.trigger != shift ||
+        y.trigger - z.trigger != shift)
+      return false;
     for (size_t k = 0; k < x.step->src.size(); ++k) {
       const int16_t v = x.step->src[k];
-      if (v >= 0 && (c.rotations[v] - x.rotation[k] != b.rotations[v] - y.rotation[k])) return false;
+      if (v >= 0 && (c.rotations[v] - x.rotation[k] != b.rotations[v] - y.rotation[k]))
+        return false;
     }
   }
   // While the clock of PE warms up, equal steps say nothing about later ones.
-  if (warm_ps_ > 0 && c.state[kPeLastEnd] != b.state[kPeLastEnd] && c.state[kPeRunStart] == b.state[kPeRunStart]) {
+  if (warm_ps_ > 0 && c.state[kPeLastEnd] != b.state[kPeLastEnd] &&
+      c.state[kPeRunStart] == b.state[kPeRunStart]) {
     return b.state[kPeLastEnd] - c.state[kPeRunStart] >= warm_ps_;
   }
   return true;
@@ -127,9 +134,12 @@ bool Machine::periodic(const std::vector<Snapshot>& history, size_t period) cons
 void Machine::jump(const Snapshot& from, int64_t times, int64_t divide) {
   auto added = [&](int64_t delta) {
     if (divide == 1) return slot_arithmetic(SlotOp::kMul, delta, times);
-    return saturating(static_cast<double>(delta) / static_cast<double>(divide) * static_cast<double>(times));
+    return saturating(static_cast<double>(delta) / static_cast<double>(divide) *
+                      static_cast<double>(times));
   };
-  auto advance = [&](int64_t& cell, int64_t then) { cell = slot_arithmetic(SlotOp::kAdd, cell, added(cell - then)); };
+  auto advance = [&](int64_t& cell, int64_t then) {
+    cell = slot_arithmetic(SlotOp::kAdd, cell, added(cell - then));
+  };
   const int64_t shift = added(state_[kNow] - from.state[kNow]);
   for (PendingStore& p : stores_) p.trigger = slot_arithmetic(SlotOp::kAdd, p.trigger, shift);
   for (size_t i = 0; i < state_.size(); ++i) advance(state_[i], from.state[i]);
@@ -139,9 +149,15 @@ void Machine::jump(const Snapshot& from, int64_t times, int64_t divide) {
 void Machine::issue(const Step& s) {
   ++simulated_;
   switch (s.kind) {
-    case StepKind::kBegin: take_buffer(s); return;
-    case StepKind::kCompute: compute(s); return;
-    case StepKind::kDma: s.store ? store(s) : load(s); return;
+    case StepKind::kBegin:
+      take_buffer(s);
+      return;
+    case StepKind::kCompute:
+      compute(s);
+      return;
+    case StepKind::kDma:
+      s.store ? store(s) : load(s);
+      return;
   }
 }
 
@@ -176,7 +192,8 @@ void Machine::compute(const Step& s) {
   if (s.dst >= 0) start = std::max(start, s.merge ? value(s.dst)[kBegun] : take_buffer(s));
   int64_t busy = s.busy_ps;
   if (s.engine == Engine::kPE && warm_ps_ > 0) {
-    // A gap of half a window means that less than half of it was used: the clock is throttled again.
+    // A gap of half a window means that less than half of it was used: the clock is throttled
+    // again.
     if (start - state_[kPeLastEnd] > warm_ps_ / 2) state_[kPeRunStart] = start;
     if (start - state_[kPeRunStart] < warm_ps_) {
       busy = static_cast<int64_t>(static_cast<double>(busy) / target_.pe_throttle);
@@ -225,7 +242,9 @@ void Machine::place_stores_of(int16_t v) {
   size_t count = 0;  // stores up to the last one that reads the buffer which is about to be taken
   for (size_t i = 0; i < stores_.size(); ++i)
     for (size_t k = 0; k < stores_[i].step->src.size(); ++k)
-      if (stores_[i].step->src[k] == v && rotations_[v] - stores_[i].rotation[k] >= expansion_->buffers[v] - 1) count = i + 1;
+      if (stores_[i].step->src[k] == v &&
+          rotations_[v] - stores_[i].rotation[k] >= expansion_->buffers[v] - 1)
+        count = i + 1;
   for (; count > 0; --count) place_first_store();
 }
 

@@ -195,7 +195,7 @@ program matmul_f32 {
 }
 )";
 
-inline constexpr const char* kAll[] = {kChain,   kSoftmax,    kRowSum, kColumnSum, kLongSum,
-                                       kMatmulRelu, kGather, kRandom, kMatmulF32};
+inline constexpr const char* kAll[] = {kChain,      kSoftmax, kRowSum, kColumnSum, kLongSum,
+                                       kMatmulRelu, kGather,  kRandom, kMatmulF32};
 
 }  // namespace nax::samples

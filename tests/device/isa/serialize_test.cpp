@@ -61,7 +61,8 @@ TEST_CASE("random damage and random bytes never crash the reader") {
   for (const char* text : samples::kAll) bases.push_back(serialize_program(sample(text)));
   for (int round = 0; round < 20000; ++round) {
     std::string bytes = bases[rng() % bases.size()];
-    for (int k = 1 + static_cast<int>(rng() % 6); k > 0; --k) bytes[8 + rng() % (bytes.size() - 8)] = static_cast<char>(rng());
+    for (int k = 1 + static_cast<int>(rng() % 6); k > 0; --k)
+      bytes[8 + rng() % (bytes.size() - 8)] = static_cast<char>(rng());
     if (rng() % 8 == 0) {
       bytes.resize(8);
       for (size_t k = rng() % 200; k > 0; --k) bytes.push_back(static_cast<char>(rng()));
@@ -74,9 +75,11 @@ TEST_CASE("random damage and random bytes never crash the reader") {
 TEST_CASE("another version or other bytes are named") {
   std::string bytes = serialize_program(sample(samples::kChain));
   bytes[4] = 9;
-  CHECK(deserialize_program(bytes).status().message() == "engine program of format version 9; this build reads version 1");
+  CHECK(deserialize_program(bytes).status().message() ==
+        "engine program of format version 9; this build reads version 1");
   CHECK(deserialize_program(bytes).status().code() == StatusCode::kFailedPrecondition);
-  CHECK(deserialize_program("hello, world").status().message() == "these bytes are no engine program");
+  CHECK(deserialize_program("hello, world").status().message() ==
+        "these bytes are no engine program");
   CHECK(deserialize_program("").status().code() == StatusCode::kDataLoss);
 }
 

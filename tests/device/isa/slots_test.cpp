@@ -31,7 +31,8 @@ TEST_CASE("floor and ceil division round towards their side for every sign") {
     for (int64_t b = -7; b <= 7; ++b) {
       if (b == 0) continue;
       // Defined by the inequality, not by another division.
-      const int64_t f = slot_arithmetic(SlotOp::kFloorDiv, a, b), c = slot_arithmetic(SlotOp::kCeilDiv, a, b);
+      const int64_t f = slot_arithmetic(SlotOp::kFloorDiv, a, b),
+                    c = slot_arithmetic(SlotOp::kCeilDiv, a, b);
       const int64_t s = b > 0 ? 1 : -1;
       CHECK(f * b * s <= a * s);
       CHECK((f + 1) * b * s > a * s);
@@ -106,16 +107,31 @@ TEST_CASE("folding does not change values") {
     for (int64_t c : {0, 1, -1, 512}) push({SlotOp::kConst, 0, 0, c}, b.constant(c));
     for (int i = 0; i < 30; ++i) {
       const auto op = static_cast<SlotOp>(3 + rng() % 7);
-      const auto x = static_cast<int16_t>(rng() % plain.slots.size()), y = static_cast<int16_t>(rng() % plain.slots.size());
+      const auto x = static_cast<int16_t>(rng() % plain.slots.size()),
+                 y = static_cast<int16_t>(rng() % plain.slots.size());
       SlotId id = kNoSlot;
       switch (op) {
-        case SlotOp::kAdd: id = b.add(ids[x], ids[y]); break;
-        case SlotOp::kSub: id = b.sub(ids[x], ids[y]); break;
-        case SlotOp::kMul: id = b.mul(ids[x], ids[y]); break;
-        case SlotOp::kCeilDiv: id = b.ceil_div(ids[x], ids[y]); break;
-        case SlotOp::kFloorDiv: id = b.floor_div(ids[x], ids[y]); break;
-        case SlotOp::kMin: id = b.min(ids[x], ids[y]); break;
-        default: id = b.max(ids[x], ids[y]); break;
+        case SlotOp::kAdd:
+          id = b.add(ids[x], ids[y]);
+          break;
+        case SlotOp::kSub:
+          id = b.sub(ids[x], ids[y]);
+          break;
+        case SlotOp::kMul:
+          id = b.mul(ids[x], ids[y]);
+          break;
+        case SlotOp::kCeilDiv:
+          id = b.ceil_div(ids[x], ids[y]);
+          break;
+        case SlotOp::kFloorDiv:
+          id = b.floor_div(ids[x], ids[y]);
+          break;
+        case SlotOp::kMin:
+          id = b.min(ids[x], ids[y]);
+          break;
+        default:
+          id = b.max(ids[x], ids[y]);
+          break;
       }
       push({op, x, y, 0}, id);
     }

@@ -120,7 +120,8 @@ TEST_CASE("constants read back bit for bit") {
   }
   CHECK(constant_text(ScalarValue::from_f64(std::nan(""))) == "nan");
   CHECK(constant_text(ScalarValue::from_f64(-std::nan(""))) == "nan(0xfff8000000000000)");
-  CHECK(constant_text(ScalarValue::from_i64(std::numeric_limits<int64_t>::min())) == "-9223372036854775808");
+  CHECK(constant_text(ScalarValue::from_i64(std::numeric_limits<int64_t>::min())) ==
+        "-9223372036854775808");
 }
 
 TEST_CASE("a scratch argument may name slots of later lines") {
@@ -131,7 +132,8 @@ TEST_CASE("a scratch argument may name slots of later lines") {
   })");
   REQUIRE_MESSAGE(p.ok(), p.status().message());
   CHECK(p->slots[p->args[0].scratch_elements].op == SlotOp::kMul);
-  check_error("program p {\n arg w: scratch f32 elements %m\n}", "line 2, column 30: unknown slot '%m'");
+  check_error("program p {\n arg w: scratch f32 elements %m\n}",
+              "line 2, column 30: unknown slot '%m'");
 }
 
 TEST_CASE("errors carry line and column and say what is allowed") {
@@ -139,31 +141,42 @@ TEST_CASE("errors carry line and column and say what is allowed") {
   check_error("program P {}", "program's name");
   check_error(edited("activation relu(a)", "activatoin relu(a)"),
               "line 16, column 9: unknown opcode 'activatoin'; did you mean activation?");
-  check_error(edited("activation relu(a)", "activation reluu(a)"), "unknown function 'reluu'; did you mean relu");
-  check_error(edited("activation relu(a)", "activation relu(z)"), "'z' is not a tile, a scalar argument or a constant");
+  check_error(edited("activation relu(a)", "activation reluu(a)"),
+              "unknown function 'reluu'; did you mean relu");
+  check_error(edited("activation relu(a)", "activation relu(z)"),
+              "'z' is not a tile, a scalar argument or a constant");
   check_error(edited("activation relu(a)", "activation relu(r)"), "it is the axis of line 11");
   check_error(edited("tile a: f32", "tile a: float"), "'float' is not a dtype; allowed: bool, u8");
   check_error(edited("guard %tiles", "guard %tile"), "unknown slot '%tile'; did you mean %tiles?");
   check_error(edited("c * stride(y, 1)", "d * stride(y, 1)"), "'d' is not an axis of this nest");
-  check_error(edited("c * stride(y, 1)", "r * stride(y, 1)"), "the axis 'r' already has a stride in this access");
+  check_error(edited("c * stride(y, 1)", "r * stride(y, 1)"),
+              "the axis 'r' already has a stride in this access");
   check_error(edited("size(x, 0)", "size(q, 0)"), "'q' is not an argument");
   check_error(edited("size(x, 0)", "size(x, 6)"), "a dimension is 6, allowed are 0 to 5");
-  check_error(edited("%tiles = ceil_div(", "%rows = ceil_div("), "duplicate slot '%rows': already in line 7");
+  check_error(edited("%tiles = ceil_div(", "%rows = ceil_div("),
+              "duplicate slot '%rows': already in line 7");
   check_error(edited("tile b:", "tile a:"), "duplicate name 'a': already the tile of line 13");
   check_error(edited("tile b:", "tile x:"), "duplicate name 'x': already the argument of line 4");
   check_error(edited("tile b:", "tile free:"), "'free' is a reserved word");
-  check_error(edited("op 1\n    y", "opp 1\n    y"), "expected on, op, order, continue or the end of the line");
+  check_error(edited("op 1\n    y", "opp 1\n    y"),
+              "expected on, op, order, continue or the end of the line");
   check_error(edited("on", "$"), "");
   check_error(edited("rank 2 read", "rank 9 read"), "a view's rank is 9, allowed are 0 to 6");
-  check_error(edited("relu(a)\n", "relu(a) on gpu\n"), "expected an engine (pe, act, dve, pool, sp or dma), found 'gpu'");
-  check_error(edited("ceil_div(size", "cel_div(size"), "unknown slot function 'cel_div'; did you mean ceil_div?");
+  check_error(edited("relu(a)\n", "relu(a) on gpu\n"),
+              "expected an engine (pe, act, dve, pool, sp or dma), found 'gpu'");
+  check_error(edited("ceil_div(size", "cel_div(size"),
+              "unknown slot function 'cel_div'; did you mean ceil_div?");
   check_error(edited("= dma_copy(b) op 1", "= tensor_copy(b)"), "only it writes to HBM");
   check_error(edited("nest {", "nest {\n arg q: seed"), "");
-  check_error(edited("    tile b: f32 [p, f]\n", "    tile b: f32 [f, p]\n"), "expected p, a partition axis or 1, found 'f'");
+  check_error(edited("    tile b: f32 [p, f]\n", "    tile b: f32 [f, p]\n"),
+              "expected p, a partition axis or 1, found 'f'");
   check_error(edited("512) * 512", "99999999999999999999) * 512"), "is not an integer of 64 bits");
   check_error(std::string(kScaleRows) + "nest {", "the end of the text after the program's '}'");
-  check_error("program p {\n %x = " + std::string(100, '(') + "1" + std::string(100, ')') + "\n}", "nested too deeply");
-  check_error("program p {\n  \xff\n}", "line 2, column 3: expected target, ops, arg, %slot, const, guard or nest, found '\\xff'");
+  check_error("program p {\n %x = " + std::string(100, '(') + "1" + std::string(100, ')') + "\n}",
+              "nested too deeply");
+  check_error(
+      "program p {\n  \xff\n}",
+      "line 2, column 3: expected target, ops, arg, %slot, const, guard or nest, found '\\xff'");
 }
 
 TEST_CASE("mutated text never crashes the parser, and what it accepts round-trips") {
@@ -172,20 +185,33 @@ TEST_CASE("mutated text never crashes the parser, and what it accepts round-trip
   MESSAGE("NAX_FUZZ_SEED=" << seed);
   std::mt19937_64 rng(seed);
   auto below = [&](size_t n) { return static_cast<size_t>(rng() % n); };
-  static constexpr const char* kWords[] = {"nest", "{", "}", "(", ")", "[", "]", "%", "%0", "a0", "t0", "*", "+", "-",
-                                           "=", "op", "on", "finish", "tile", "-9223372036854775808", "1e400", "\n"};
+  static constexpr const char* kWords[] = {
+      "nest",  "{", "}", "(", ")", "[",  "]",  "%",      "%0",   "a0",
+      "t0",    "*", "+", "-", "=", "op", "on", "finish", "tile", "-9223372036854775808",
+      "1e400", "\n"};
   int accepted = 0;
   for (int round = 0; round < 3000; ++round) {
     CAPTURE(round);
-    std::string text = round % 3 == 0 ? std::string(kScaleRows) : to_text(RandomProgram(rng()).make());
+    std::string text =
+        round % 3 == 0 ? std::string(kScaleRows) : to_text(RandomProgram(rng()).make());
     for (size_t k = 1 + below(4); k > 0 && !text.empty(); --k) {
       const size_t at = below(text.size());
       switch (below(5)) {
-        case 0: text[at] = static_cast<char>(rng()); break;
-        case 1: text.erase(at, 1 + below(8)); break;
-        case 2: text.insert(at, text.substr(below(text.size()), below(30))); break;
-        case 3: text.insert(at, kWords[below(std::size(kWords))]); break;
-        default: text.resize(at); break;
+        case 0:
+          text[at] = static_cast<char>(rng());
+          break;
+        case 1:
+          text.erase(at, 1 + below(8));
+          break;
+        case 2:
+          text.insert(at, text.substr(below(text.size()), below(30)));
+          break;
+        case 3:
+          text.insert(at, kWords[below(std::size(kWords))]);
+          break;
+        default:
+          text.resize(at);
+          break;
       }
     }
     const auto p = parse_program(text);

@@ -27,7 +27,8 @@ TEST_CASE("capacities are the documented ones") {
   // 128x128 multiply-adds a cycle are the dense bf16 rate, within the rounding of the data sheet.
   for (const char* name : {"trn1", "trn2", "trn3"}) {
     const TargetInfo& c = *find_target(name);
-    CHECK(2.0 * c.pe_rows * c.pe_columns * c.pe_ghz / 1000 == doctest::Approx(c.pe_bf16_tflops).epsilon(0.01));
+    CHECK(2.0 * c.pe_rows * c.pe_columns * c.pe_ghz / 1000 ==
+          doctest::Approx(c.pe_bf16_tflops).epsilon(0.01));
   }
 }
 

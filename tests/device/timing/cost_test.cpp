@@ -11,21 +11,25 @@
 namespace nax {
 namespace {
 
-// NKI DMA bandwidth guide (S4), trn2: efficiency by bytes of a partition's row, in percent of 32 KiB rows.
+// NKI DMA bandwidth guide (S4), trn2: efficiency by bytes of a partition's row, in percent of 32
+// KiB rows.
 TEST_CASE("the DMA efficiency curve is within 5% from 128 bytes up") {
-  constexpr std::pair<int64_t, double> kCurve[] = {{128, 5.0},   {256, 10.3},  {512, 20.6},  {1024, 42.2},
-                                                   {2048, 81.3}, {4096, 96.6}, {8192, 98.3}, {16384, 99.0}};
+  constexpr std::pair<int64_t, double> kCurve[] = {{128, 5.0},   {256, 10.3},  {512, 20.6},
+                                                   {1024, 42.2}, {2048, 81.3}, {4096, 96.6},
+                                                   {8192, 98.3}, {16384, 99.0}};
   const TargetInfo& t = *find_target("trn2");
   auto rate = [&](int64_t bytes) {
     const DmaCost c = dma_cost({128, 1, bytes}, t);
-    return 128.0 * static_cast<double>(bytes) / (static_cast<double>(c.descriptors) * static_cast<double>(c.descriptor_ps));
+    return 128.0 * static_cast<double>(bytes) /
+           (static_cast<double>(c.descriptors) * static_cast<double>(c.descriptor_ps));
   };
   for (const auto& [bytes, percent] : kCurve) {
     CAPTURE(bytes);
     CHECK(100 * rate(bytes) / rate(32768) == doctest::Approx(percent).epsilon(0.05));
   }
   // One engine moves 32 KiB in 1416 ns (S4).
-  CHECK(static_cast<double>(dma_cost({1, 1, 32768}, t).descriptor_ps) / 1000 == doctest::Approx(1416).epsilon(0.01));
+  CHECK(static_cast<double>(dma_cost({1, 1, 32768}, t).descriptor_ps) / 1000 ==
+        doctest::Approx(1416).epsilon(0.01));
 }
 
 TEST_CASE("scattered elements cost a burst each, rows above 64 KiB several descriptors") {
@@ -78,24 +82,26 @@ program table {
   Bound bound = bind(text, {{128, 1000}, {128, 1000}});
   const Nest& nest = bound.program.nests[0];
   const TargetInfo &trn1 = *find_target("trn1"), &trn2 = *find_target("trn2");
-  auto cycles = [&](size_t k, int64_t n, const TargetInfo& t) { return instr_cycles(bound.program, nest, nest.body[k], n, t); };
-  CHECK(cycles(2, 1000, trn2) == 2000);  // tensor_tensor, fp32 from SBUF
-  CHECK(cycles(3, 1000, trn2) == 1000);  // all bf16
-  CHECK(cycles(4, 1000, trn2) == 1000);  // tensor_scalar
-  CHECK(cycles(5, 1000, trn2) == 250);   // 4x mode
-  CHECK(cycles(5, 1000, trn1) == 1000);  // trn1 has none
-  CHECK(cycles(6, 1000, trn2) == 1000);  // activation
-  CHECK(cycles(7, 1000, trn2) == 1000);  // tensor_reduce
-  CHECK(cycles(8, 1000, trn2) == 8000);  // reciprocal, documented
-  CHECK(cycles(8, 1000, trn1) == 2400);  // reciprocal, measured
-  CHECK(cycles(9, 1000, trn2) == 1000);  // memset
-  CHECK(cycles(10, 1000, trn2) == 500);  // memset to zero in bf16
-  CHECK(cycles(11, 1000, trn2) == 2000); // scan
-  CHECK(cycles(12, 1000, trn2) == 4000); // one divisor a row
+  auto cycles = [&](size_t k, int64_t n, const TargetInfo& t) {
+    return instr_cycles(bound.program, nest, nest.body[k], n, t);
+  };
+  CHECK(cycles(2, 1000, trn2) == 2000);   // tensor_tensor, fp32 from SBUF
+  CHECK(cycles(3, 1000, trn2) == 1000);   // all bf16
+  CHECK(cycles(4, 1000, trn2) == 1000);   // tensor_scalar
+  CHECK(cycles(5, 1000, trn2) == 250);    // 4x mode
+  CHECK(cycles(5, 1000, trn1) == 1000);   // trn1 has none
+  CHECK(cycles(6, 1000, trn2) == 1000);   // activation
+  CHECK(cycles(7, 1000, trn2) == 1000);   // tensor_reduce
+  CHECK(cycles(8, 1000, trn2) == 8000);   // reciprocal, documented
+  CHECK(cycles(8, 1000, trn1) == 2400);   // reciprocal, measured
+  CHECK(cycles(9, 1000, trn2) == 1000);   // memset
+  CHECK(cycles(10, 1000, trn2) == 500);   // memset to zero in bf16
+  CHECK(cycles(11, 1000, trn2) == 2000);  // scan
+  CHECK(cycles(12, 1000, trn2) == 4000);  // one divisor a row
   CHECK(cycles(13, 1000, trn2) == 8000);
   CHECK(cycles(14, 1000, trn2) == 1000);
   CHECK(cycles(15, 1000, trn2) == 250);
-  CHECK(cycles(6, 1, trn2) == 64);          // least interval
+  CHECK(cycles(6, 1, trn2) == 64);              // least interval
   CHECK(cycles(6, 65537, trn2) == 65536 + 64);  // two instructions: one may touch 64K elements
 }
 

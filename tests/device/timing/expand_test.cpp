@@ -18,7 +18,8 @@ Expansion expand(const Bound& b, size_t nest = 0) {
 int64_t runs(const Expansion& e, const std::function<bool(const Step&)>& which) {
   std::function<int64_t(int32_t)> walk = [&](int32_t loop) {
     int64_t n = 0;
-    for (const LoopItem& item : e.loops[loop].items) n += item.is_loop ? walk(item.index) : which(e.steps[item.index]) ? 1 : 0;
+    for (const LoopItem& item : e.loops[loop].items)
+      n += item.is_loop ? walk(item.index) : which(e.steps[item.index]) ? 1 : 0;
     return n * e.loops[loop].count;
   };
   return walk(0);
@@ -38,7 +39,9 @@ TEST_CASE("a matmul is 128 x 128 x 512 steps, and psum tiles stay within eight b
   const Expansion e = expand(bind(samples::kMatmulRelu, {{1000, 700}, {700, 1500}, {1000, 1500}}));
   // m: 8 tiles, n: 3 tiles, k: 6 tiles.
   CHECK(runs(e, [](const Step& s) { return s.text == "nc_matmul"; }) == 8 * 3 * 6);
-  CHECK(runs(e, [](const Step& s) { return s.text.find("activation relu") != std::string::npos; }) == 8 * 3);
+  CHECK(runs(e, [](const Step& s) {
+          return s.text.find("activation relu") != std::string::npos;
+        }) == 8 * 3);
   int banks = 0;
   std::vector<bool> seen(e.buffers.size(), false);
   for (const Step& s : e.steps) {

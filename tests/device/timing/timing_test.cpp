@@ -22,9 +22,13 @@ int64_t count(const TimingResult& r, Engine e) { return r.instructions[static_ca
 // C = A^T B with A stored as [k, m], as the NKI tutorials have it: no transposes.
 std::string tutorial_matmul(const char* dtype) {
   const std::string t = dtype;
-  return "program tutorial {\n arg a: view " + t + " rank 2 read\n arg b: view " + t + " rank 2 read\n arg y: view " + t +
-         " rank 2 write\n nest {\n partition m: size(a, 1)\n free n: size(b, 1) tile 512\n contract k: size(a, 0)\n"
-         " tile acc: psum f32 [m, n]\n tile o: " + t + " [m, n]\n acc = matmul(a[m + k * stride(a, 0)], b[k * stride(b, 0) + n])\n"
+  return "program tutorial {\n arg a: view " + t + " rank 2 read\n arg b: view " + t +
+         " rank 2 read\n arg y: view " + t +
+         " rank 2 write\n nest {\n partition m: size(a, 1)\n free n: size(b, 1) tile 512\n "
+         "contract k: size(a, 0)\n"
+         " tile acc: psum f32 [m, n]\n tile o: " +
+         t +
+         " [m, n]\n acc = matmul(a[m + k * stride(a, 0)], b[k * stride(b, 0) + n])\n"
          " o = tensor_copy(acc)\n y[m * stride(y, 0) + n] = dma_copy(o)\n }\n}\n";
 }
 
@@ -32,12 +36,15 @@ Bound tutorial(const char* dtype, int64_t m, int64_t k, int64_t n) {
   return bind(tutorial_matmul(dtype).c_str(), {{k, m}, {k, n}, {m, n}});
 }
 
-// ---- Fidelity: published measurements (facts 5.x). The schedule is ours, so only what both share is compared. ----------
+// ---- Fidelity: published measurements (facts 5.x). The schedule is ours, so only what both share
+// is compared. ----------
 
-TEST_CASE("trn2, fp32 4096 x 8192 x 8192: PE-active within 3% of the tutorial's 28.16 ms (S5, versions 3 to 5)") {
+TEST_CASE(
+    "trn2, fp32 4096 x 8192 x 8192: PE-active within 3% of the tutorial's 28.16 ms (S5, versions 3 "
+    "to 5)") {
   const TimingResult r = time_on(tutorial("f32", 4096, 8192, 8192), "trn2");
-  // Both schedules are PE-bound and issue the same 32768 matmuls of 128 x 128 x 512; theirs blocks n, m and k, ours keeps an
-  // m block of A in SBUF.
+  // Both schedules are PE-bound and issue the same 32768 matmuls of 128 x 128 x 512; theirs blocks
+  // n, m and k, ours keeps an m block of A in SBUF.
   CHECK(count(r, Engine::kPE) == 32768);
   CHECK(busy(r, Engine::kPE) / 1e6 == doctest::Approx(28.16).epsilon(0.03));
   CHECK(r.total_ns / 1e6 == doctest::Approx(28.30).epsilon(0.03));  // version 5, whole kernel
@@ -49,7 +56,9 @@ TEST_CASE("trn1, bf16 4096 x 8192 x 8192: within 3% of the optimised tutorial's 
   CHECK(r.total_ns / 1e6 == doctest::Approx(6.97).epsilon(0.03));  // 85 cycles of overhead a pass
 }
 
-TEST_CASE("trn1, fp32 2048 x 4096 x 10944: within 5% of the best measured 9.356 ms (S14, transpose_matmul)") {
+TEST_CASE(
+    "trn1, fp32 2048 x 4096 x 10944: within 5% of the best measured 9.356 ms (S14, "
+    "transpose_matmul)") {
   // Theirs transposes its result or an operand on PE as well; ours transposes A once.
   Bound b = bind(samples::kMatmulF32, {{4096, 2048}, {2048, 10944}, {4096, 10944}});
   const TimingResult r = time_on(b, "trn1");
@@ -75,21 +84,29 @@ program silu {
   }
 })";
 
-TEST_CASE("trn1, silu 4096 x 7168 (S14): bytes exact, DVE-active within 10%, time between the best and the baseline") {
-  // The same instructions as the baseline kernel on the same 448 tiles of 512 elements, but for the negation, which ACT does
-  // for free there. Measured: 117.4 MB each way, DVE active 73.9% of 1.333 ms (2462 cycles a tile), best version 0.798 ms.
+TEST_CASE(
+    "trn1, silu 4096 x 7168 (S14): bytes exact, DVE-active within 10%, time between the best and "
+    "the baseline") {
+  // The same instructions as the baseline kernel on the same 448 tiles of 512 elements, but for the
+  // negation, which ACT does for free there. Measured: 117.4 MB each way, DVE active 73.9% of 1.333
+  // ms (2462 cycles a tile), best version 0.798 ms.
   const TimingResult r = time_on(bind(kSilu, {{4096, 7168}, {4096, 7168}}), "trn1");
   CHECK(r.hbm_read_bytes == 4096 * 7168 * 4);
   CHECK(r.hbm_written_bytes == 4096 * 7168 * 4);
   CHECK(count(r, Engine::kDVE) == 2 * 448);
-  const double static_ns = 2 * 108 / 1.12;  // the profiler counts the static part of each instruction as active
+  const double static_ns =
+      2 * 108 / 1.12;  // the profiler counts the static part of each instruction as active
   CHECK(busy(r, Engine::kDVE) + 448 * static_ns == doctest::Approx(0.739 * 1.333e6).epsilon(0.10));
   CHECK(r.total_ns > 0.798e6);
   CHECK(r.total_ns < 1.333e6);
 }
 
-TEST_CASE("a dependent chain of one-element activations has a period of 264 cycles on trn1 (S1: 189 ns)") {
-  std::string text = "program chain {\n arg y: view f32 rank 1 write\n nest {\n partition r: 1\n tile a: f32 [r, 1]\n a = memset(0.5)\n";
+TEST_CASE(
+    "a dependent chain of one-element activations has a period of 264 cycles on trn1 (S1: 189 "
+    "ns)") {
+  std::string text =
+      "program chain {\n arg y: view f32 rank 1 write\n nest {\n partition r: 1\n tile a: f32 [r, "
+      "1]\n a = memset(0.5)\n";
   for (int i = 0; i < 100; ++i) text += " a = activation exp(a)\n";
   text += " y[r] = dma_copy(a)\n }\n}\n";
   std::string longer = text;
@@ -124,13 +141,15 @@ program copy {
 
 TEST_CASE("PE starts at half its clock and warms up within 3 us of activity (S8)") {
   const TimingResult small = time_on(tutorial("f32", 128, 128, 512), "trn2");
-  CHECK(small.pe_throttled_ns == doctest::Approx(4 * 516 / 2.4).epsilon(0.01));  // one site, twice as long
+  CHECK(small.pe_throttled_ns ==
+        doctest::Approx(4 * 516 / 2.4).epsilon(0.01));  // one site, twice as long
   const TimingResult large = time_on(tutorial("f32", 4096, 8192, 8192), "trn2");
   CHECK(large.pe_throttled_ns < 0.001 * large.total_ns);  // only where a new block of A comes in
   CHECK(time_on(tutorial("f32", 128, 128, 512), "trn1").pe_throttled_ns == 0);
 }
 
-// ---- The model itself ----------------------------------------------------------------------------------------------
+// ---- The model itself
+// ----------------------------------------------------------------------------------------------
 
 TEST_CASE("extrapolation gives what simulating every iteration gives") {
   struct Case {
@@ -179,8 +198,10 @@ TEST_CASE("HBM bytes are those of the elements, tails and splits included") {
   CHECK(bytes(bind(samples::kRandom, {{1000001}, {1000001}})) == Pair{0, 1000001 * 12});
   // 200001 elements: 4 blocks; partial sums go to scratch and come back.
   CHECK(bytes(bind(samples::kLongSum, {{200001}, {1}})) == Pair{200001 * 4 + 16, 16 + 4});
-  // One row of weights for all partitions is read once for each partition, and once for all partition tiles.
-  const TimingResult chain = time_on(bind(samples::kChain, {{1280, 1000}, {1000}, {1280, 1000}}), "trn2");
+  // One row of weights for all partitions is read once for each partition, and once for all
+  // partition tiles.
+  const TimingResult chain =
+      time_on(bind(samples::kChain, {{1280, 1000}, {1000}, {1280, 1000}}), "trn2");
   CHECK(chain.hbm_read_bytes == 1280 * 1000 * 4 + 10 * 128 * 1000 * 2);
 }
 
@@ -209,7 +230,8 @@ program scale {
 TEST_CASE("nothing to do takes no time; more work never takes less") {
   CHECK(time_on(bind(samples::kSoftmax, {{0, 100}, {0, 100}}), "trn2").total_ns == 0);
   CHECK(time_on(bind(samples::kMatmulF32, {{0, 64}, {64, 64}, {0, 64}}), "trn2").total_ns == 0);
-  CHECK(time_on(bind(samples::kMatmulF32, {{64, 0}, {0, 64}, {64, 64}}), "trn2").total_ns > 0);  // writes zeros
+  CHECK(time_on(bind(samples::kMatmulF32, {{64, 0}, {0, 64}, {64, 64}}), "trn2").total_ns >
+        0);  // writes zeros
   double before = 0;
   for (const int64_t rows : {1, 64, 128, 129, 1000, 10000, 100000, 10000000}) {
     const TimingResult r = time_on(bind(samples::kSoftmax, {{rows, 1000}, {rows, 1000}}), "trn2");
@@ -219,7 +241,10 @@ TEST_CASE("nothing to do takes no time; more work never takes less") {
 }
 
 TEST_CASE("huge and odd sizes end quickly, without overflow") {
-  const TimingResult r = time_on(bind(samples::kChain, {{int64_t{1} << 40, int64_t{1} << 20}, {int64_t{1} << 20}, {int64_t{1} << 40, int64_t{1} << 20}}), "trn2");
+  const TimingResult r = time_on(bind(samples::kChain, {{int64_t{1} << 40, int64_t{1} << 20},
+                                                        {int64_t{1} << 20},
+                                                        {int64_t{1} << 40, int64_t{1} << 20}}),
+                                 "trn2");
   CHECK(r.total_ns > 1e12);
   CHECK(r.simulated_steps < 20000);
   std::mt19937_64 rng(9);
@@ -229,9 +254,10 @@ TEST_CASE("huge and odd sizes end quickly, without overflow") {
     CAPTURE(m);
     CAPTURE(k);
     CAPTURE(n);
-    for (const TimingResult& t : {time_on(bind(samples::kMatmulRelu, {{m, k}, {k, n}, {m, n}}), "trn2"),
-                                  time_on(bind(samples::kChain, {{m, n}, {n}, {m, n}}), "trn1"),
-                                  time_on(bind(samples::kRowSum, {{m, n}, {m}}), "trn3")}) {
+    for (const TimingResult& t :
+         {time_on(bind(samples::kMatmulRelu, {{m, k}, {k, n}, {m, n}}), "trn2"),
+          time_on(bind(samples::kChain, {{m, n}, {n}, {m, n}}), "trn1"),
+          time_on(bind(samples::kRowSum, {{m, n}, {m}}), "trn3")}) {
       CHECK(t.total_ns > 0);
       CHECK(t.simulated_steps < 500000);
       for (int e = 0; e < kEngineCount; ++e) CHECK(t.busy_ns[e] <= t.total_ns * 1.0001);
