@@ -160,6 +160,13 @@ llvm::Value* LaneIr::buffer(llvm::Value* lanes) {
   return memory;
 }
 
+// A called function writes `count` lanes; of a row value (count is the constant 1) all lanes are that one.
+llvm::Value* LaneIr::call_result(llvm::FixedVectorType* type, llvm::Value* memory, llvm::Value* count) {
+  const auto* constant = llvm::dyn_cast<llvm::ConstantInt>(count);
+  if (constant != nullptr && constant->isOne()) return splat(b_.CreateLoad(type->getElementType(), memory));
+  return b_.CreateAlignedLoad(type, memory, llvm::Align(64));
+}
+
 llvm::FunctionCallee LaneIr::external(const std::string& name, void* address, llvm::FunctionType* type) {
   symbols_[name] = address;
   llvm::FunctionCallee callee = module_.getOrInsertFunction(name, type);
@@ -192,7 +199,7 @@ LaneVector LaneIr::apply(ScalarOp op, Lane lane, DType out, const LaneVector* sr
   for (int i = 0; i < 3; ++i) p[i] = i < info.arity ? buffer(src[i].v) : llvm::Constant::getNullValue(pointer);
   llvm::AllocaInst* result = stack(vector_type(lane_of(out)));
   b_.CreateCall(external(name, reinterpret_cast<void*>(fn), type), {result, p[0], p[1], p[2], count, errors});
-  return {b_.CreateAlignedLoad(vector_type(lane_of(out)), result, llvm::Align(64))};
+  return {call_result(vector_type(lane_of(out)), result, count)};
 }
 
 LaneVector LaneIr::convert(Lane from, DType to, LaneVector src, llvm::Value* count) {
@@ -216,7 +223,7 @@ LaneVector LaneIr::convert(Lane from, DType to, LaneVector src, llvm::Value* cou
   const std::string name = "nax.cast." + std::string(kLaneNames[static_cast<int>(from)]) + "." + std::string(dtype_name(to));
   llvm::AllocaInst* result = stack(type);
   b_.CreateCall(external(name, reinterpret_cast<void*>(cast_fn(b_.isa, from, to)), signature), {result, buffer(src.v), count});
-  return {b_.CreateAlignedLoad(type, result, llvm::Align(64))};
+  return {call_result(vector_type(lane), result, count)};
 }
 
 llvm::Value* LaneIr::combine(ReduceFn fn, Lane lane, llvm::Value* accumulator, llvm::Value* x) {

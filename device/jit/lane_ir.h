@@ -38,7 +38,7 @@ class LaneIr {
   llvm::Value* round(DType dtype, llvm::Value* lanes);
 
   // What strip functions do on 16 lanes. Where a function is not inlined, calls of the strip function on `count` (i64)
-  // lanes through buffers; `errors` is a pointer to the op's error byte.
+  // lanes through buffers (the constant 1: a row value); `errors` is a pointer to the op's error byte.
   LaneVector apply(ScalarOp op, Lane lane, DType out, const LaneVector* src, llvm::Value* count, llvm::Value* errors);
   LaneVector convert(Lane from, DType to, LaneVector src, llvm::Value* count);
 
@@ -54,6 +54,7 @@ class LaneIr {
  private:
   LaneVector from_mask(llvm::Value* mask) { return {b_.CreateZExt(mask, vector_type(Lane::kI32)), mask}; }
   llvm::Value* buffer(llvm::Value* lanes);
+  llvm::Value* call_result(llvm::FixedVectorType* type, llvm::Value* memory, llvm::Value* count);
 
   Builder& b_;
   llvm::Module& module_;
