@@ -150,9 +150,14 @@ class Maker {
     }
   }
 
-  // Linear scan over each stage; kRow and kOne values keep a slot of their own.
+  // Linear scan over each stage. kRow and kOne values keep a slot of their own, and so do loads that several stages repeat.
   void assign_slots() {
     code_.slots.assign(p_.values.size(), -1);
+    std::vector<int> listed(p_.values.size(), 0);
+    for (const LaneStage& stage : p_.stages)
+      for (int16_t i : stage.strip_ops)
+        if (p_.ops[i].dst >= 0) ++listed[p_.ops[i].dst];
+    std::vector<int16_t> own;
     for (size_t v = 0; v < p_.values.size(); ++v) {
       if (p_.values[v].shape != TileShape::kFull) code_.slots[v] = static_cast<int16_t>(code_.row_slots++);
       else code_.lane_bytes = std::max(code_.lane_bytes, lane_size(p_.values[v].lane));
@@ -174,7 +179,7 @@ class Maker {
         int count = 0;
         const auto release = [&](int16_t v) {
           if (p_.values[v].shape != TileShape::kFull || last[v] != static_cast<int>(k) || code_.slots[v] < 0) return;
-          if (p_.values[v].row_buffer >= 0) return;
+          if (p_.values[v].row_buffer >= 0 || listed[v] > 1) return;
           last[v] = -2;  // once
           reusable[count++] = code_.slots[v];
         };
@@ -184,6 +189,11 @@ class Maker {
         if (op.dst >= 0 && p_.values[op.dst].shape == TileShape::kFull) {
           ++live;
           live_most = std::max(live_most, live);
+          if (listed[op.dst] > 1) {
+            if (std::find(own.begin(), own.end(), op.dst) == own.end()) own.push_back(op.dst);
+            for (int c = 0; c < count; ++c) free_slots.push_back(reusable[c]), --live;
+            continue;
+          }
           // In place is allowed where the lanes have one size; slots have room for the widest, so only sizes matter.
           const bool in_place = count > 0 && code_.lane_bytes == 4 && op.kind == LaneOpKind::kApply;
           if (in_place) {
@@ -204,6 +214,7 @@ class Maker {
       }
       code_.strip_slots = std::max(code_.strip_slots, used);
     }
+    for (int16_t v : own) code_.slots[v] = static_cast<int16_t>(code_.strip_slots++);
     const int64_t fit = kHalfL1 / (live_most * static_cast<int64_t>(code_.lane_bytes)) / kRowChunk * kRowChunk;
     code_.strip = std::clamp<int64_t>(fit, kRowChunk, 2048);
   }

@@ -12,6 +12,7 @@ namespace nax {
 namespace {
 
 constexpr int64_t kMaxBlockRows = 512;
+constexpr int64_t kWideRow = 48;  // row values are passed as scalars from this width on, and expanded below
 constexpr int kTemps = 4;  // three expanded operands and one for moves
 
 // Where a value is found while a block runs.
@@ -72,7 +73,7 @@ class Run {
     } else if (transposed) {
       width_ = std::min<int64_t>(width, kRowChunk);
       rows_ = std::min<int64_t>(rows, 8);
-    } else if (width > code_.strip / 2) {
+    } else if (width >= kRowChunk) {
       width_ = std::min(width, code_.strip);
       rows_ = 1;
     } else {
@@ -261,26 +262,7 @@ class Run {
     switch (op.kind) {
       case LaneOpKind::kLoad: run_load(op, code, modes_[i]); break;
       case LaneOpKind::kStore: run_store(op, code, row, n); break;
-      case LaneOpKind::kApply: {
-        if (modes_[i] == LoadMode::kDone) return;
-        const char* src[3] = {};
-        unsigned form = 0;
-        for (int k = 0; k < code.arity; ++k) {
-          bool scalar = false;
-          const Lane lane = op.fn == ScalarOp::kSelect && k == 0 ? Lane::kI32 : op.lane;
-          src[k] = operand(op.src[k], lane, row, k, &scalar);
-          form |= static_cast<unsigned>(scalar) << k;
-        }
-        char* dst = target(i, op, code);
-        if (form + 1 == 1u << code.arity) {  // row values only, one row a block: a strip of one, repeated
-          alignas(64) char cell[8];
-          code.apply[kStripAll](cell, src[0], src[1], src[2], 1, errors(op));
-          fill_lanes(p_.values[op.dst].lane, dst, cell, n);
-        } else {
-          code.apply[form](dst, src[0], src[1], src[2], n, errors(op));
-        }
-        break;
-      }
+      case LaneOpKind::kApply: run_apply(i, op, code, row, n); break;
       case LaneOpKind::kConvert: {
         if (modes_[i] == LoadMode::kDone) return;
         const char* src = strip_operand(op.src[0], op.lane, row, 0, n);
@@ -293,6 +275,53 @@ class Run {
       case LaneOpKind::kScan: run_scan(i, op, code); break;
       case LaneOpKind::kPhilox: run_philox(op, code); break;
     }
+  }
+
+  void run_apply(int16_t i, const LaneOp& op, const StripOp& code, bool row, int64_t n) {
+    if (modes_[i] == LoadMode::kDone) return;
+    const char* src[3] = {};
+    unsigned form = 0, per_row = 0;
+    for (int k = 0; k < code.arity; ++k) {
+      const LaneOperand& s = op.src[k];
+      if (!row && block_.width >= kWideRow && rows_ > 1 && s.kind == LaneOperand::Kind::kValue &&
+          places_[s.id].kind == Place::Kind::kRow) {
+        src[k] = places_[s.id].ptr;
+        per_row |= 1u << k;
+        continue;
+      }
+      bool scalar = false;
+      const Lane lane = op.fn == ScalarOp::kSelect && k == 0 ? Lane::kI32 : op.lane;
+      src[k] = operand(s, lane, row, k, &scalar);
+      form |= static_cast<unsigned>(scalar) << k;
+    }
+    char* dst = target(i, op, code);
+    if ((form | per_row) + 1 == 1u << code.arity) {  // a strip of one for each row, repeated
+      alignas(64) char cell[8];
+      const int64_t rows = per_row != 0 ? block_.rows : 1, width = n / rows;
+      for (int64_t r = 0; r < rows; ++r) {
+        code.apply[kStripAll](cell, src[0], src[1], src[2], 1, errors(op));
+        fill_lanes(p_.values[op.dst].lane, dst + r * width * code.dst_size, cell, width);
+        step_rows(op, code, per_row, src);
+      }
+    } else if (per_row != 0) {
+      // Row values as scalars: one call a row; whole strips advance, broadcast lanes stay.
+      for (int64_t r = 0; r < block_.rows; ++r) {
+        code.apply[form | per_row](dst + r * block_.width * code.dst_size, src[0], src[1], src[2], block_.width, errors(op));
+        step_rows(op, code, per_row, src);
+        for (int k = 0; k < code.arity; ++k)
+          if (((form | per_row) >> k & 1) == 0) src[k] += static_cast<size_t>(block_.width) * operand_size(op, k);
+      }
+    } else {
+      code.apply[form](dst, src[0], src[1], src[2], n, errors(op));
+    }
+  }
+
+  static size_t operand_size(const LaneOp& op, int k) {
+    return op.fn == ScalarOp::kSelect && k == 0 ? 4 : lane_size(op.lane);
+  }
+  static void step_rows(const LaneOp& op, const StripOp& code, unsigned per_row, const char** src) {
+    for (int k = 0; k < code.arity; ++k)
+      if (per_row >> k & 1) src[k] += operand_size(op, k);
   }
 
   // Where the result goes: its strip, or straight to memory.

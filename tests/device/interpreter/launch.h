@@ -90,6 +90,8 @@ class Launch {
 
   // Empty: equal. Else what differs.
   std::string difference(const Launch& expected) const {
+    std::string first;
+    int64_t count = 0;
     for (size_t b = 0; b < buffers_.size(); ++b) {
       const size_t size = dtype_size(dtypes_[b]);
       for (size_t i = 0; i * size < buffers_[b].size(); ++i) {
@@ -101,11 +103,12 @@ class Launch {
         const double v = lane == Lane::kF32 ? q.f32 : lane == Lane::kF64 ? q.f64 : lane == Lane::kI64 ? static_cast<double>(q.i64) : q.i32;
         if (is_floating(dtypes_[b]) && std::isnan(u) && std::isnan(v)) continue;
         if (is_floating(dtypes_[b]) && u == 0 && v == 0) continue;  // max and min do not order zeros
-        return "buffer " + std::to_string(b) + " (" + std::string(dtype_name(dtypes_[b])) + ") element " + std::to_string(static_cast<int64_t>(i) - kGuard) +
+        if (count++ > 0) continue;
+        first = "buffer " + std::to_string(b) + " (" + std::string(dtype_name(dtypes_[b])) + ") element " + std::to_string(static_cast<int64_t>(i) - kGuard) +
                ": " + std::to_string(u) + ", expected " + std::to_string(v);
       }
     }
-    return "";
+    return count == 0 ? "" : first + " and " + std::to_string(count - 1) + " more";
   }
 
  private:
@@ -147,6 +150,18 @@ class Launch {
   std::vector<DType> dtypes_;
 };
 
+// The views of a launch, for messages.
+inline std::string views_text(const Program& program, const std::vector<ArgValue>& args) {
+  std::string s;
+  for (size_t a = 0; a < args.size(); ++a) {
+    if (program.args[a].kind != ArgKind::kView) continue;
+    s += "a" + std::to_string(a) + ":";
+    for (int d = 0; d < program.args[a].rank; ++d) s += " " + std::to_string(args[a].sizes[d]) + "/" + std::to_string(args[a].strides[d]);
+    s += "; ";
+  }
+  return s;
+}
+
 inline Program parse(const std::string& text) {
   StatusOr<Program> p = parse_program(text);
   REQUIRE_MESSAGE(p.ok(), std::string(p.ok() ? std::string_view() : p.status().message()));
@@ -169,7 +184,7 @@ inline std::vector<uint8_t> check(const Program& program, const Launch& launch) 
     const Status status = (*prepared)->run(got.bound().data(), 1, pool, errors.data());
     REQUIRE_MESSAGE(status.ok(), std::string(status.message()) << "\n" << to_text(program));
     const std::string difference = got.difference(expected);
-    CHECK_MESSAGE(difference.empty(), difference << " with " << threads << " threads\n" << to_text(program));
+    CHECK_MESSAGE(difference.empty(), difference << " with " << threads << " threads\n" << views_text(program, got.bound()) << "\n" << to_text(program));
     CHECK_MESSAGE(errors == want, "error bits\n" << to_text(program));
   }
   return want;
