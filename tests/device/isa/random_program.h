@@ -1,5 +1,5 @@
-// Random programs whose ids are in range and whose unused fields have their defaults: enough for text and bytes, which
-// must keep every such program. They need not make sense to the verifier.
+// Random programs whose ids are in range and whose unused fields have their defaults: enough for
+// text and bytes, which must keep every such program. They need not make sense to the verifier.
 #pragma once
 
 #include <bit>
@@ -60,25 +60,36 @@ class RandomProgram {
  private:
   int below(int n) { return static_cast<int>(rng_() % static_cast<uint64_t>(n)); }
   DType dtype() { return static_cast<DType>(1 + below(kDTypeCount - 1)); }
-  SlotId slot(const Program& p) { return static_cast<SlotId>(below(static_cast<int>(p.slots.size()))); }
+  SlotId slot(const Program& p) {
+    return static_cast<SlotId>(below(static_cast<int>(p.slots.size())));
+  }
   SlotId slot_or_none(const Program& p) { return below(2) ? kNoSlot : slot(p); }
 
   ScalarValue constant() {
     switch (below(6)) {
-      case 0: return ScalarValue::from_i64(static_cast<int64_t>(rng_()));
+      case 0:
+        return ScalarValue::from_i64(static_cast<int64_t>(rng_()));
       case 1: {
         ScalarValue v = ScalarValue::from_i64(below(2));
         v.kind = ScalarValue::Kind::kBool;
         return v;
       }
-      case 2: return ScalarValue::from_f64(below(100));
+      case 2:
+        return ScalarValue::from_f64(below(100));
       case 3: {
-        static constexpr double kSpecial[] = {0.0, -0.0, 1e300, 5e-324, std::numeric_limits<double>::infinity(),
+        static constexpr double kSpecial[] = {0.0,
+                                              -0.0,
+                                              1e300,
+                                              5e-324,
+                                              std::numeric_limits<double>::infinity(),
                                               -std::numeric_limits<double>::infinity()};
         return ScalarValue::from_f64(kSpecial[below(6)]);
       }
-      case 4: return ScalarValue::from_f64(std::bit_cast<double>(0x7ff0000000000001u | (rng_() & 0x800fffffffffffffu)));
-      default: return ScalarValue::from_f64(std::bit_cast<double>(rng_()));
+      case 4:
+        return ScalarValue::from_f64(
+            std::bit_cast<double>(0x7ff0000000000001u | (rng_() & 0x800fffffffffffffu)));
+      default:
+        return ScalarValue::from_f64(std::bit_cast<double>(rng_()));
     }
   }
 
@@ -98,13 +109,20 @@ class RandomProgram {
     for (size_t i = 0; i < n.axes.size(); ++i) h.strides[i] = slot_or_none(p);
     return h;
   }
-  TileId tile(const Nest& n) { return static_cast<TileId>(below(static_cast<int>(n.tiles.size()))); }
+  TileId tile(const Nest& n) {
+    return static_cast<TileId>(below(static_cast<int>(n.tiles.size())));
+  }
 
   Operand operand(const Program& p, const Nest& n) {
     switch (below(3)) {
-      case 0: return {OperandKind::kTile, tile(n)};
-      case 1: return {OperandKind::kScalarArg, static_cast<int16_t>(below(static_cast<int>(p.args.size())))};
-      default: return {OperandKind::kConstant, static_cast<int16_t>(below(static_cast<int>(p.constants.size())))};
+      case 0:
+        return {OperandKind::kTile, tile(n)};
+      case 1:
+        return {OperandKind::kScalarArg,
+                static_cast<int16_t>(below(static_cast<int>(p.args.size())))};
+      default:
+        return {OperandKind::kConstant,
+                static_cast<int16_t>(below(static_cast<int>(p.constants.size())))};
     }
   }
 
@@ -134,7 +152,8 @@ class RandomProgram {
       i.hbm = access(p, n);
       i.hbm.accumulate = below(3) == 0;
     }
-    if (i.opcode == Opcode::kIota) i.axis = static_cast<AxisId>(below(static_cast<int>(n.axes.size())));
+    if (i.opcode == Opcode::kIota)
+      i.axis = static_cast<AxisId>(below(static_cast<int>(n.axes.size())));
     if (i.opcode == Opcode::kPhilox) i.hbm = affine(p, n);
     return i;
   }
