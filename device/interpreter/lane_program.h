@@ -184,11 +184,12 @@ struct RowRunArgs {
 using RowRunFn = void (*)(const RowRunArgs* args, int64_t p0, int64_t p1, int64_t f0, int64_t f1);
 
 // A compiled run. The interpreter calls it where the launch satisfies all of: each access's innermost stride is of the
-// class in `inner` (kAny: no demand; kUnit: 1; kZero: 0), and n_free <= max_free.
+// class in `inner` (kAny: no demand; kUnit: 1; kZero: 0), n_free <= max_free, and row_length >= min_row.
 struct CompiledKernel {
   RowRunFn run = nullptr;
   std::vector<InnerStride> inner;  // one an access
   int max_free = 1;
+  int64_t min_row = 0;             // rows shorter than this are faster in strips, which pack several
   std::shared_ptr<void> code;      // keeps the machine code alive
 };
 

@@ -38,6 +38,7 @@ StatusOr<std::shared_ptr<const CompiledKernel>> compile(const LaneProgram& lanes
                        engine->compile(std::move(module), symbols, name, options.isa, options.level));
   kernel->run = reinterpret_cast<RowRunFn>(code.entry);
   kernel->max_free = 1;
+  kernel->min_row = jit::kGroup;
   kernel->code = std::move(code.memory);
   return std::shared_ptr<const CompiledKernel>(std::move(kernel));
 }
@@ -72,7 +73,7 @@ Status compile_program(PreparedProgram& program, int level, int* out_kernels) {
   return {};
 }
 
-Status compile_program(PreparedProgram& program, int* out_kernels) { return compile_program(program, 0, out_kernels); }
+Status compile_program(PreparedProgram& program, int* out_kernels) { return compile_program(program, 1, out_kernels); }
 
 JitStats jit_stats() {
   const Counters& c = counters();

@@ -57,7 +57,10 @@ class KernelBuilder {
   LaneVector operand(const LaneOperand& o) const {
     return o.kind == LaneOperand::Kind::kScalar ? LaneVector{scalars_[static_cast<size_t>(o.id)]} : values_[static_cast<size_t>(o.id)];
   }
-  void define(int16_t v, LaneVector x) { values_[static_cast<size_t>(v)] = x; }
+  void define(int16_t v, LaneVector x) {
+    x.dtype = p_.values[static_cast<size_t>(v)].dtype;
+    values_[static_cast<size_t>(v)] = x;
+  }
   llvm::Value* row_pointer(int16_t access) { return row_base_[static_cast<size_t>(access)]; }
   DType memory_dtype(const LaneAccess& a) const;
 
@@ -444,7 +447,7 @@ void KernelBuilder::emit_group(const LaneStage& stage, llvm::Value* f, llvm::Val
     const Stream& s = streams_[static_cast<size_t>(stream_of_value_[v])];
     if (!s.in) continue;
     const Lane lane = p_.values[v].lane;
-    values_[v] = {b_.CreateAlignedLoad(ir_.vector_type(lane), s.ptr, llvm::Align(lane_size(lane)))};
+    define(static_cast<int16_t>(v), {b_.CreateAlignedLoad(ir_.vector_type(lane), s.ptr, llvm::Align(lane_size(lane)))});
   }
   for (int16_t i : stage.strip_ops) {
     const LaneOp& op = p_.ops[static_cast<size_t>(i)];

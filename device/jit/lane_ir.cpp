@@ -74,6 +74,24 @@ V combine_value(ReduceFn fn, V a, V b) {
   return a;
 }
 
+// Results are operands, their negations, or integers between them: values of the operands' dtype again, so no rounding is
+// due where all operands are values of the result's dtype.
+bool keeps_dtype(ScalarOp op) {
+  using enum ScalarOp;
+  switch (op) {
+    case kCopy: case kRelu: case kMaximum: case kMinimum: case kFmax: case kFmin: case kSelect: case kClamp:
+      return true;
+    default: return false;
+  }
+}
+bool keeps_float_dtype(ScalarOp op) {
+  using enum ScalarOp;
+  switch (op) {
+    case kNegative: case kAbs: case kSign: case kFloor: case kCeil: case kTrunc: case kRound: case kCopysign: return true;
+    default: return keeps_dtype(op);
+  }
+}
+
 constexpr std::string_view kLaneNames[] = {"f32", "f64", "i64", "i32"};
 
 }  // namespace
@@ -187,7 +205,10 @@ LaneVector LaneIr::apply(ScalarOp op, Lane lane, DType out, const LaneVector* sr
       case Lane::kI64: e = emit_inline<Lane::kI64>(b_, op, src, info.arity, condition); break;
       case Lane::kI32: e = emit_inline<Lane::kI32>(b_, op, src, info.arity, condition); break;
     }
-    return e.is_mask ? from_mask(e.v) : LaneVector{round(out, e.v)};
+    if (e.is_mask) return from_mask(e.v);
+    bool exact = is_floating(out) ? keeps_float_dtype(op) : keeps_dtype(op);
+    for (int i = op == ScalarOp::kSelect ? 1 : 0; i < info.arity; ++i) exact &= src[i].dtype == out;
+    return {exact ? e.v : round(out, e.v)};
   }
   llvm::Type* pointer = b_.getPtrTy();
   llvm::FunctionType* type =

@@ -14,10 +14,11 @@ namespace nax::jit {
 
 inline constexpr unsigned kGroup = 16;  // lanes; also what a reduction's chunk is dealt to
 
-// A lane vector, and its i1 vector where it is a fresh comparison.
+// A lane vector, its i1 vector where it is a fresh comparison, and the dtype it is known to be rounded to.
 struct LaneVector {
   llvm::Value* v = nullptr;
   llvm::Value* mask = nullptr;
+  DType dtype = DType::kInvalid;
 };
 
 // Functions the generated code calls, by symbol name.
