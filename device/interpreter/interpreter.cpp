@@ -145,7 +145,9 @@ Status run_instance(const Program& program, const std::vector<std::unique_ptr<Pr
       status = run_rows(launch);
     }
     if (!status.ok()) return std::move(status).with_context("program " + program.name);
-    (launch.kernel != nullptr ? nest->compiled : nest->interpreted).fetch_add(1, std::memory_order_relaxed);
+    const uint8_t tiers = launch.tiers.load(std::memory_order_relaxed);
+    if (tiers & NestLaunch::kStrips) nest->interpreted.fetch_add(1, std::memory_order_relaxed);
+    if (tiers & NestLaunch::kKernel) nest->compiled.fetch_add(1, std::memory_order_relaxed);
   }
   return {};
 }

@@ -19,7 +19,8 @@ namespace nax {
 
 struct PreparedNest;
 
-// How often each tier executed a nest, over the life of the prepared program.
+// Over the life of the prepared program: launches of a nest in which each tier executed runs (both, if the kernel took
+// some and the strips the rest), and launches that went through device/matmul.
 struct NestStats {
   int64_t interpreted = 0;
   int64_t compiled = 0;
@@ -55,6 +56,5 @@ class PreparedProgram {
   std::shared_ptr<const Program> program_;
   std::vector<std::unique_ptr<PreparedNest>> nests_;
 };
-
 
 }  // namespace nax

@@ -63,7 +63,7 @@ void convert_scalars(const LaneProgram& lanes, const LaunchValues& values, LaneC
 }
 
 bool kernel_accepts(const CompiledKernel& kernel, const RowRunArgs& args, size_t accesses) {
-  if (kernel.run == nullptr || args.n_free > kernel.max_free || kernel.inner.size() != accesses) return false;
+  if (kernel.run == nullptr || args.n_free > kernel.max_free || args.row_length < kernel.min_row || kernel.inner.size() != accesses) return false;
   for (size_t i = 0; i < accesses; ++i) {
     const int64_t inner = args.accesses[i].free_stride[args.n_free - 1];
     if (kernel.inner[i] == InnerStride::kUnit && inner != 1) return false;
@@ -75,6 +75,7 @@ bool kernel_accepts(const CompiledKernel& kernel, const RowRunArgs& args, size_t
 void execute_run(const NestLaunch& launch, RowRunArgs& args, int64_t p0, int64_t p1, int64_t f0, int64_t f1, Arena& arena) {
   const LaneProgram& lanes = launch.lanes();
   if (launch.kernel == nullptr || !kernel_accepts(*launch.kernel, args, lanes.accesses.size())) {
+    launch.ran(NestLaunch::kStrips);
     run_strips(launch.variant->code, args, p0, p1, f0, f1);
     return;
   }
@@ -83,6 +84,7 @@ void execute_run(const NestLaunch& launch, RowRunArgs& args, int64_t p0, int64_t
     args.row_buffer_bytes = (args.row_length * 8 + 127) / 64 * 64;
     args.row_buffers = arena.allocate(static_cast<size_t>(args.row_buffer_bytes) * static_cast<size_t>(lanes.row_buffers));
   }
+  launch.ran(NestLaunch::kKernel);
   launch.kernel->run(&args, p0, p1, f0, f1);
 }
 

@@ -50,7 +50,12 @@ struct NestLaunch {
   const LaneCell* scalars = nullptr;
   const SeedRun* seeds = nullptr;
   std::shared_ptr<const CompiledKernel> kernel;  // null: strips
+  mutable std::atomic<uint8_t> tiers{0};         // which executed a run: kStrips, kKernel
+  static constexpr uint8_t kStrips = 1, kKernel = 2;
 
+  void ran(uint8_t tier) const {
+    if ((tiers.load(std::memory_order_relaxed) & tier) == 0) tiers.fetch_or(tier, std::memory_order_relaxed);
+  }
   const Nest& nest() const { return *prepared->nest; }
   const LaneProgram& lanes() const { return variant->lanes; }
 };

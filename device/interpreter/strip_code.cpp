@@ -215,6 +215,7 @@ class Maker {
       code_.strip_slots = std::max(code_.strip_slots, used);
     }
     for (int16_t v : own) code_.slots[v] = static_cast<int16_t>(code_.strip_slots++);
+    // Loads read in place share L1 too, so they count although they use no slot.
     const int64_t fit = kHalfL1 / (live_most * static_cast<int64_t>(code_.lane_bytes)) / kRowChunk * kRowChunk;
     code_.strip = std::clamp<int64_t>(fit, kRowChunk, 2048);
   }

@@ -22,6 +22,19 @@ struct Place {
   char* ptr = nullptr;  // kUniform: one lane; kRow: one lane a row; kRowBuffer: start of the buffer
 };
 
+// One op of a stage with everything known that a run does not change, so that a strip costs a call and little else.
+struct Step {
+  enum class Kind : uint8_t { kOp = 0, kAddress = 1, kCall = 2 } kind = Kind::kOp;
+  int16_t op = 0;
+  StripFn call = nullptr;                  // kCall: (*dst, *src0, *src1, *src2, n, errors)
+  char* const* dst = nullptr;
+  const char* const* src[3] = {};
+  uint8_t* errors = nullptr;
+  char** cell = nullptr;                   // kAddress: *cell = base + row * row_step + (free - f0) * free_step
+  char* base = nullptr;
+  int64_t row_step = 0, free_step = 0;
+};
+
 enum class LoadMode : uint8_t { kCopy = 0, kInPlace = 1, kDone = 2, kIndirect = 3 };
 
 class Run {
@@ -39,10 +52,13 @@ class Run {
     plan_ops(width);
     hoist(p0, p1, f0, width);
     const size_t stages = p_.stages.size();
+    steps_ = arena_.allocate_array<Step*>(stages);
+    step_counts_ = arena_.allocate_array<int>(stages);
+    for (size_t s = 0; s < stages; ++s) compile_stage(s);
     for (int64_t p = p0; p < p1; p += rows_) {
       block_.p = p;
       block_.rows = std::min(rows_, p1 - p);
-      for (size_t s = 0; s < stages; ++s) run_stage(p_.stages[s], f0, f1);
+      for (size_t s = 0; s < stages; ++s) run_stage(s, f0, f1);
     }
   }
 
@@ -240,7 +256,123 @@ class Run {
 
   // ---- Execution ----
 
-  void run_stage(const LaneStage& stage, int64_t f0, int64_t f1) {
+  // Where a fast step finds an operand: a pointer that address steps keep up to date, or one that never changes.
+  // False: the operand needs work (row values of several rows).
+  bool operand_cell(size_t s, const LaneOperand& operand, const char* const** out_cell, bool* out_scalar) {
+    *out_scalar = false;
+    static const char* const kNothing = nullptr;
+    if (operand.kind == LaneOperand::Kind::kNone) {
+      *out_cell = &kNothing;
+      return true;
+    }
+    const char** constant = nullptr;
+    if (operand.kind == LaneOperand::Kind::kScalar) {
+      constant = arena_.allocate_array<const char*>(1);
+      *constant = reinterpret_cast<const char*>(&args_.scalars[operand.id]);
+      *out_scalar = true;
+    } else {
+      const Place& place = places_[operand.id];
+      if (place.kind == Place::Kind::kStrip) {
+        *out_cell = &place.ptr;
+        return true;
+      }
+      if (place.kind == Place::Kind::kRow && rows_ > 1) return false;
+      if (place.kind == Place::Kind::kRowBuffer) {
+        if (rows_ > 1) return false;
+        *out_cell = row_buffer_cell(s, operand.id);
+        return true;
+      }
+      constant = arena_.allocate_array<const char*>(1);
+      *constant = place.ptr;
+      *out_scalar = true;
+    }
+    *out_cell = constant;
+    return true;
+  }
+
+  // The cell that follows a row buffer through the strips of a stage; the address step is made on first use.
+  char** row_buffer_cell(size_t s, int16_t v) {
+    for (int k = 0; k < step_counts_[s]; ++k)
+      if (steps_[s][k].kind == Step::Kind::kAddress && steps_[s][k].op == -1 - v) return steps_[s][k].cell;
+    Step& step = *new (&steps_[s][step_counts_[s]++]) Step();
+    step.kind = Step::Kind::kAddress;
+    step.op = static_cast<int16_t>(-1 - v);
+    step.cell = arena_.allocate_array<char*>(1);
+    step.base = places_[v].ptr;
+    step.free_step = static_cast<int64_t>(lane_size(p_.values[v].lane));
+    return step.cell;
+  }
+
+  void address_step(size_t s, char** cell, int16_t access, int size) {
+    const BlockAccess& a = accesses_[access];
+    Step& step = *new (&steps_[s][step_counts_[s]++]) Step();
+    step.kind = Step::Kind::kAddress;
+    step.cell = cell;
+    step.op = INT16_MAX;
+    step.base = a.base + f0_ * a.inner * size;
+    step.row_step = a.row_stride * size;
+    step.free_step = a.inner * size;
+  }
+
+  void compile_stage(size_t s) {
+    const std::vector<int16_t>& ops = p_.stages[s].strip_ops;
+    steps_[s] = arena_.allocate_array<Step>(6 * ops.size() + 1);
+    step_counts_[s] = 0;
+    for (int16_t i : ops) {
+      const LaneOp& op = p_.ops[i];
+      const StripOp& code = code_.ops[i];
+      if (op.dst >= 0 && modes_[i] == LoadMode::kDone) continue;
+      if (op.kind == LaneOpKind::kStore && code.merged_into >= 0 && direct_[code.merged_into]) continue;
+      if (op.kind == LaneOpKind::kLoad && modes_[i] == LoadMode::kInPlace) {
+        address_step(s, &places_[op.dst].ptr, op.access, code.memory_size);
+        continue;
+      }
+      if (op.kind == LaneOpKind::kApply && fast_apply(s, i, op, code)) continue;
+      Step& step = *new (&steps_[s][step_counts_[s]++]) Step();
+      step.op = i;
+    }
+  }
+
+  bool fast_apply(size_t s, int16_t i, const LaneOp& op, const StripOp& code) {
+    Step call;
+    unsigned form = 0;
+    for (int k = 0; k < 3; ++k) {
+      bool scalar = false;
+      if (!operand_cell(s, k < code.arity ? op.src[k] : LaneOperand{}, &call.src[k], &scalar)) return false;
+      form |= static_cast<unsigned>(scalar) << k;
+    }
+    if (form + 1 == 1u << code.arity) return false;
+    const Place& place = places_[op.dst];
+    if (direct_[i]) address_step(s, &places_[op.dst].ptr, p_.ops[code.direct_store].access, code.dst_size);
+    if (place.kind == Place::Kind::kRowBuffer) {
+      if (rows_ > 1) return false;
+      call.dst = row_buffer_cell(s, op.dst);
+    } else {
+      call.dst = &places_[op.dst].ptr;
+    }
+    call.kind = Step::Kind::kCall;
+    call.op = i;
+    call.call = code.apply[form];
+    call.errors = errors(op);
+    new (&steps_[s][step_counts_[s]++]) Step(call);
+    return true;
+  }
+
+  void run_steps(size_t s) {
+    const int64_t n = block_.count();
+    for (const Step *step = steps_[s], *end = step + step_counts_[s]; step != end; ++step) {
+      switch (step->kind) {
+        case Step::Kind::kCall: step->call(*step->dst, *step->src[0], *step->src[1], *step->src[2], n, step->errors); break;
+        case Step::Kind::kAddress:
+          *step->cell = step->base + block_.p * step->row_step + (block_.f - f0_) * step->free_step;
+          break;
+        case Step::Kind::kOp: run_op(step->op, false); break;
+      }
+    }
+  }
+
+  void run_stage(size_t s, int64_t f0, int64_t f1) {
+    const LaneStage& stage = p_.stages[s];
     // Row ops see a block of one column: element r is row r.
     block_.f = f0_;
     block_.width = 1;
@@ -250,7 +382,7 @@ class Run {
     for (int64_t f = f0; f < f1; f += width_) {
       block_.f = f;
       block_.width = std::min(width_, f1 - f);
-      for (int16_t i : stage.strip_ops) run_op(i, false);
+      run_steps(s);
     }
     if (p_.has_row_reduction) close_reductions(stage);
   }
@@ -534,6 +666,8 @@ class Run {
   Place* places_ = nullptr;
   uint64_t* cells_ = nullptr;
   LoadMode* modes_ = nullptr;
+  Step** steps_ = nullptr;      // by stage
+  int* step_counts_ = nullptr;
   bool* direct_ = nullptr;
   char* strips_ = nullptr;
   size_t slot_bytes_ = 0;
