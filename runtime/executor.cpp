@@ -1,5 +1,6 @@
 #include "runtime/executor.h"
 
+#include <algorithm>
 #include <numeric>
 
 #include "device/isa/slots.h"
@@ -81,7 +82,9 @@ Status Executor::launch(const std::shared_ptr<ProgramEntry>& entry, const ArgVal
 
 Status Executor::run_step(WindowWork& work, ExactPlan& exact, const LaunchStep& step, std::vector<OpFailure>* failures) {
   const WindowPlan& plan = *exact.entry->plan;
-  const size_t columns = plan.launches[step.launches[0]].args.size();
+  // Variants may have more scratch arguments than the bindings list; only single variants have several rows.
+  size_t columns = 0;
+  for (const auto& variant : step.variants) columns = std::max(columns, variant->prepared->program().args.size());
   rows_.resize(columns * step.launches.size());
   ArgValue* row = rows_.data();
   for (uint32_t index : step.launches) {

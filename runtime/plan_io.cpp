@@ -220,10 +220,13 @@ StatusOr<std::shared_ptr<const WindowPlan>> decode_plan(std::string_view bytes, 
     in.numbers(window.buffers.size(), &launch.release_after);
     if (in.failed()) break;
     for (const auto& program : launch.programs) {
-      if (program->args.size() != launch.args.size() || program->op_count != launch.ops.size())
+      if (program->args.size() < launch.args.size() || program->op_count != launch.ops.size())
         return damaged("a launch does not fit its program");
-      for (size_t a = 0; a < launch.args.size(); ++a)
-        if (!binding_fits(launch.args[a], program->args[a], window)) return damaged("an argument does not fit its operand");
+      for (size_t a = 0; a < program->args.size(); ++a) {
+        const ArgDecl& decl = program->args[a];
+        if (a < launch.args.size() ? !binding_fits(launch.args[a], decl, window) : decl.kind != ArgKind::kScratch)
+          return damaged("an argument does not fit its operand");
+      }
     }
   }
   const uint32_t decisions = in.count(12);
