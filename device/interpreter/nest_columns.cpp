@@ -15,6 +15,7 @@ constexpr int64_t kColumnTile = 2048;
 constexpr int64_t kLeastColumns = 256;  // narrower tiles would only pay overhead
 
 struct ColumnPlan {
+  bool wide = false;        // the parallel loops are columns too: short free axes make long strips
   int n_outer = 0;
   int64_t outer = 1;        // points of the parallel loops
   int row = -1;             // dimension of the reduced rows
@@ -167,13 +168,16 @@ class Columns {
     args.n_free = 1;
     AccessRun* accesses = arena.allocate_array<AccessRun>(lanes.accesses.size() + 1);
     args.free_extent.fill(1);
+    const auto is_column = [&](int d) {
+      return g.dims[d].role == AxisRole::kFree || (plan_.wide && g.dims[d].role == AxisRole::kLoop);
+    };
     int n_free = 0;
     int64_t length = 1;
-    for (int d = 0; d < g.n_dims; ++d)
-      if (g.dims[d].role == AxisRole::kFree) {
-        args.free_extent[static_cast<size_t>(n_free++)] = free_points(g, d, outer);
-        length *= args.free_extent[static_cast<size_t>(n_free - 1)];
-      }
+    for (int d = 0; d < g.n_dims; ++d) {
+      if (!is_column(d)) continue;
+      args.free_extent[static_cast<size_t>(n_free)] = plan_.wide ? g.dims[d].extent : free_points(g, d, outer);
+      length *= args.free_extent[static_cast<size_t>(n_free++)];
+    }
     args.n_free = std::max(1, n_free);
     args.row_length = length;
     for (size_t i = 0; i < lanes.accesses.size(); ++i) {
@@ -182,7 +186,7 @@ class Columns {
       int64_t offset = 0;
       int f = 0, loop = 0;
       for (int d = 0; d < g.n_dims; ++d) {
-        if (g.dims[d].role == AxisRole::kFree) run.free_stride[static_cast<size_t>(f++)] = a.stride[d];
+        if (is_column(d)) run.free_stride[static_cast<size_t>(f++)] = a.stride[d];
         else if (g.dims[d].role == AxisRole::kLoop) offset += outer[loop++] * a.stride[d];
       }
       run.base = a.base == nullptr ? nullptr : a.base + offset * a.element;
@@ -241,7 +245,7 @@ Status run_columns(const NestLaunch& launch) {
   const Arena::Scope scope(arena);
   const LaneProgram& lanes = launch.lanes();
   // Loops stay as they are, so that `finish` finds the same coordinates.
-  const Geometry g = make_geometry(launch.nest(), lanes, *launch.values, arena);
+  Geometry g = make_geometry(launch.nest(), lanes, *launch.values, arena);
   RunShape shape;
   shape.first_free = g.n_dims;
   for (int d = g.n_dims - 1; d >= 0 && g.dims[d].role == AxisRole::kFree; --d) shape.first_free = d;
@@ -264,6 +268,7 @@ Status run_columns(const NestLaunch& launch) {
     if (g.dims[d].split_outer >= shape.row) return unimplemented("tensor_partition_reduce of rows of different lengths");
   }
   if (plan.outer == 0) return {};
+  const bool row_split = g.dims[shape.row].split_outer >= 0;
   plan.chunks = (plan.rows + kColumnChunk - 1) / kColumnChunk;
   bool tree = false;
   for (const ColumnAccumulator& a : lanes.accumulators) tree |= a.order == ReduceOrder::kTree;
@@ -273,6 +278,19 @@ Status run_columns(const NestLaunch& launch) {
   if (lanes.finish != nullptr) rows_have_work |= lanes.finish->has_row_reduction || lanes.finish->stages.size() > 1;
   if (lanes.finish != nullptr)
     for (const LaneStage& stage : lanes.finish->stages) rows_have_work |= !stage.row_ops.empty();
+
+  if (!rows_have_work && parallel && !row_split && plan.outer > 1 && plan.free < kLeastColumns * 2 && g.n_dims - 1 <= kMaxFreeDims) {
+    plan.wide = true;
+    for (int d = shape.row; d > 0; --d) g.swap_dims(d, d - 1);
+    for (int d = 0; d < g.n_dims; ++d) g.dims[d].group = d == 0 ? 1 : 2;
+    plan.free *= plan.outer;
+    plan.outer = 1;
+    plan.n_outer = 0;
+    g.merge();
+    shape.row = g.n_dims > 0 && g.dims[0].group == 1 ? 0 : -1;
+    shape.first_free = shape.row + 1;
+    plan.row = shape.row;
+  }
 
   const double total_ns = static_cast<double>(plan.outer) * static_cast<double>(plan.rows) *
                           static_cast<double>(std::max<int64_t>(plan.free, 1)) * launch.variant->code.element_ns;

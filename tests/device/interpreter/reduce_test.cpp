@@ -1,3 +1,5 @@
+#include <array>
+
 #include "tests/device/interpreter/launch.h"
 
 namespace nax::testing {
@@ -318,6 +320,46 @@ TEST_CASE("column sums") {
   run(4096, 33, 33, 1);
   run(5000, 80, 160, 1);
   run(1000, 500, 500, 1);
+}
+
+// The middle dimension, for each of many outer points.
+TEST_CASE("column sums under parallel loops with few columns") {
+  const Program p = parse(R"(
+program middle_sum {
+  arg x: view bf16 rank 4 read
+  arg w: view f32 rank 1 read
+  arg y: view bf16 rank 3 write
+  nest {
+    loop i: size(x, 0)
+    loop j: size(x, 1)
+    partition r: size(x, 2) carried
+    free c: size(x, 3) tile 512
+    tile a: f32 [r, c]
+    tile s: f32 [1, c]
+    tile v: f32 [1, c]
+    a = dma_copy(x[i * stride(x, 0) + j * stride(x, 1) + r * stride(x, 2) + c * stride(x, 3)])
+    s = tensor_partition_reduce sum(a)
+    finish {
+      v = dma_copy(w[c * stride(w, 0)])
+      s = tensor_tensor multiply(s, v)
+      y[i * stride(y, 0) + j * stride(y, 1) + c * stride(y, 2)] = dma_copy(s)
+    }
+  }
+})");
+  std::mt19937_64 rng(12);
+  for (auto [i, j, r, c] : {std::array<int64_t, 4>{40, 3, 5, 7}, {1, 1, 300, 3}, {7, 1, 1, 9}, {200, 9, 4, 1}, {3, 2, 150, 700}, {300, 4, 20, 33}, {5, 0, 3, 2}, {4, 3, 0, 2}}) {
+    CAPTURE(i);
+    for (bool permuted : {false, true}) {
+      Launch launch(p);
+      if (permuted) launch.view(0, {i, j, r, c}, {j * r * c, 1, j * c, j});
+      else launch.contiguous(0, {i, j, r, c});
+      launch.contiguous(1, {c});
+      if (permuted) launch.view(2, {i, j, c}, {1, i * c, i});
+      else launch.contiguous(2, {i, j, c});
+      launch.fill(rng, 0);
+      check(p, launch);
+    }
+  }
 }
 
 TEST_CASE("long rows and long columns go through a tree") {
