@@ -68,48 +68,63 @@ inline double libm1(double x) {
   }
 }
 
-// x^y in double: log2 by the series of atanh, exp2 by Taylor's, both beyond 2^-37.
+template <class To>
+inline To bit_copy_f64(auto x) {
+  static_assert(sizeof(To) == 8 && sizeof(x) == 8);
+  To y;
+  memcpy(&y, &x, 8);
+  return y;
+}
+
+// x^y in double: log2 by the series of atanh, exp2 by Taylor's, both beyond 2^-37. Branch-free, and without conversions
+// between 64-bit integers and doubles (1.5 * 2^52 does them), so that the loop around it is vectorised.
 inline float power_f32(float base, float exponent) {
-  if (exponent == 0.0f || base == 1.0f) return 1.0f;
-  if (base != base || exponent != exponent) return base + exponent;
-  const double x = __builtin_fabs(static_cast<double>(base)), y = exponent;
+  constexpr double kToInt = 6755399441055744.0;  // 1.5 * 2^52
+  constexpr double kInf = HUGE_VAL;
+  const double b = base, y = exponent, x = __builtin_fabs(b);
+  const uint64_t i = bit_copy_f64<uint64_t>(x);
+  const uint64_t k = (i - 0x3fe6a09e667f3bcd + (uint64_t{1023} << 52)) >> 52;  // m in [sqrt(1/2), sqrt(2)); biased by 1023
+  const double m = bit_copy_f64<double>(i - ((k - 1023) << 52));
+  const double e = bit_copy_f64<double>(k + bit_copy_f64<uint64_t>(kToInt)) - (kToInt + 1023);
+  const double s = (m - 1.0) / (m + 1.0), z = s * s;
+  double p = 1.0 / 17;
+  p = __builtin_fma(p, z, 1.0 / 15);
+  p = __builtin_fma(p, z, 1.0 / 13);
+  p = __builtin_fma(p, z, 1.0 / 11);
+  p = __builtin_fma(p, z, 1.0 / 9);
+  p = __builtin_fma(p, z, 1.0 / 7);
+  p = __builtin_fma(p, z, 1.0 / 5);
+  p = __builtin_fma(p, z, 1.0 / 3);
+  p = __builtin_fma(p, z, 1.0);
+  double t = y * __builtin_fma(s * 2.8853900817779268147, p, e);
+  t = t > 200.0 ? 200.0 : t;
+  t = t < -200.0 ? -200.0 : t;
+  const double shifted = t + kToInt;
+  const double r = (t - (shifted - kToInt)) * 0.69314718055994530942;
+  double q = 1.0 / 3628800;
+  q = __builtin_fma(q, r, 1.0 / 362880);
+  q = __builtin_fma(q, r, 1.0 / 40320);
+  q = __builtin_fma(q, r, 1.0 / 5040);
+  q = __builtin_fma(q, r, 1.0 / 720);
+  q = __builtin_fma(q, r, 1.0 / 120);
+  q = __builtin_fma(q, r, 1.0 / 24);
+  q = __builtin_fma(q, r, 1.0 / 6);
+  q = __builtin_fma(q, r, 0.5);
+  q = __builtin_fma(q, r, 1.0);
+  q = __builtin_fma(q, r, 1.0);
+  double result = bit_copy_f64<double>(bit_copy_f64<uint64_t>(q) + (bit_copy_f64<uint64_t>(shifted) << 52));
+  const double grows = y > 0.0 ? kInf : 0.0, shrinks = y > 0.0 ? 0.0 : kInf;
+  result = x == kInf ? grows : result;
+  result = x == 0.0 ? shrinks : result;
+  result = x == 1.0 ? 1.0 : result;
+  const double half = y * 0.5;
+  const double whole_sign = __builtin_floor(half) != half ? __builtin_copysign(1.0, b) : 1.0;  // odd exponents keep the sign
   const bool integral = __builtin_floor(y) == y;
-  const bool odd = integral && __builtin_floor(y * 0.5) != y * 0.5;
-  if (base < 0.0f && !integral && x < HUGE_VAL) return NAN;
-  double result;
-  if (x == 0.0 || x == HUGE_VAL) {
-    result = (x == 0.0) == (y > 0.0) ? 0.0 : HUGE_VAL;
-  } else if (x == 1.0) {
-    result = 1.0;
-  } else {
-    int64_t i;
-    memcpy(&i, &x, 8);
-    const int64_t k = (i - 0x3fe6a09e667f3bcd) >> 52;  // m in [sqrt(1/2), sqrt(2))
-    i -= k * (int64_t{1} << 52);
-    double m;
-    memcpy(&m, &i, 8);
-    const double s = (m - 1.0) / (m + 1.0), z = s * s;
-    double p = 1.0 / 17;
-    for (int d = 15; d >= 1; d -= 2) p = __builtin_fma(p, z, 1.0 / d);
-    double t = y * __builtin_fma(s * 2.8853900817779268147, p, static_cast<double>(k));
-    t = t > 200.0 ? 200.0 : t < -200.0 ? -200.0 : t;
-    const double n = __builtin_rint(t), r = (t - n) * 0.69314718055994530942;
-    double q = 1.0 / 3628800;
-    q = __builtin_fma(q, r, 1.0 / 362880);
-    q = __builtin_fma(q, r, 1.0 / 40320);
-    q = __builtin_fma(q, r, 1.0 / 5040);
-    q = __builtin_fma(q, r, 1.0 / 720);
-    q = __builtin_fma(q, r, 1.0 / 120);
-    q = __builtin_fma(q, r, 1.0 / 24);
-    q = __builtin_fma(q, r, 1.0 / 6);
-    q = __builtin_fma(q, r, 0.5);
-    q = __builtin_fma(q, r, 1.0);
-    q = __builtin_fma(q, r, 1.0);
-    memcpy(&i, &q, 8);
-    i += static_cast<int64_t>(n) * (int64_t{1} << 52);
-    memcpy(&result, &i, 8);
-  }
-  return static_cast<float>(odd && __builtin_signbit(base) ? -result : result);
+  result = integral ? result * whole_sign : result;
+  result = (b < 0.0) & (x < kInf) & !integral ? __builtin_nan("") : result;
+  result = (b != b) | (y != y) ? b + y : result;
+  result = (y == 0.0) | (b == 1.0) ? 1.0 : result;
+  return static_cast<float>(result);
 }
 
 template <class T>

@@ -98,14 +98,16 @@ void strip_f32(void* dst, const void* pa, const void* pb, const void* pc, int64_
 // Element by element; the rounding is a second pass.
 template <ScalarOp Op, unsigned Form, int Round>
 void strip_f32_called(void* dst, const void* pa, const void* pb, const void*, int64_t n, uint8_t* errors) {
+  if (n <= 0) return;
   float* out = static_cast<float*>(dst);
   const float* a = static_cast<const float*>(pa);
   const float* b = static_cast<const float*>(pb);
   if constexpr (arity_of(Op) == 1) {
     for (int64_t i = 0; i < n; ++i) out[i] = static_cast<float>(libm1<Op>(a[i]));
   } else {
-    for (int64_t i = 0; i < n; ++i)
-      out[i] = libm2<Op>(a[Form & kScalarA ? 0 : i], b[Form & kScalarB ? 0 : i], errors);
+    const float a0 = *a, b0 = *b;
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) out[i] = libm2<Op>(Form & kScalarA ? a0 : a[i], Form & kScalarB ? b0 : b[i], errors);
   }
   round_strip<Round>(out, n);
 }

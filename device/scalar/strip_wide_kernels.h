@@ -30,6 +30,7 @@ void strip_wide(void* dst, const void* pa, const void* pb, const void* pc, int64
   const T* c = static_cast<const T*>(pc);
   (void)b, (void)c;
   constexpr bool kInline = scalar::is_inline(Op, lane_for<T>());
+  if (n <= 0) return;
   if constexpr (!kInline && arity_of(Op) == 1) {
     for (int64_t i = 0; i < n; ++i) out[i] = libm1<Op>(a[i]);
   } else if constexpr (!kInline) {
