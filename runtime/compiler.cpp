@@ -6,7 +6,9 @@ namespace nax {
 
 CompileFunction host_compiler() {
   if (!jit_available()) return nullptr;
-  return [](PreparedProgram& program, int* out_kernels) -> Status { return compile_program(program, out_kernels); };
+  return [](PreparedProgram& program, int level, int* out_kernels) -> Status {
+    return compile_program(program, level, out_kernels);
+  };
 }
 
 }  // namespace nax

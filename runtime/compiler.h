@@ -6,8 +6,9 @@
 
 namespace nax {
 
-// Compiles what it covers of the program's nests and attaches the kernels. `out_kernels`: how many. Any thread.
-using CompileFunction = Status (*)(PreparedProgram& program, int* out_kernels);
+// Compiles what it covers of the program's nests and attaches the kernels. `level`: 0 at once, 1 better code for programs
+// that run often. `out_kernels`: how many. Any thread.
+using CompileFunction = Status (*)(PreparedProgram& program, int level, int* out_kernels);
 
 // Null where the build has no compiler.
 CompileFunction host_compiler();

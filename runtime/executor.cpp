@@ -71,7 +71,7 @@ Status Executor::launch(const std::shared_ptr<ProgramEntry>& entry, const ArgVal
   tiering_.sight(entry, may_compile);
   if (runtime_.faults().launch.fires())
     return {StatusCode::kInternal, "injected engine fault", ErrorReason::kEngineFault};
-  const bool compiled = entry->tier.load(std::memory_order_acquire) == ProgramEntry::Tier::kCompiled;
+  const bool compiled = entry->has_code();
   const int64_t before = compiled ? compiled_runs(*entry->prepared) : 0;
   NAX_RETURN_IF_ERROR(entry->prepared->run(rows, n_rows, ThreadPool::process_pool(), op_errors));
   stats.add(compiled && compiled_runs(*entry->prepared) != before ? Counter::k_jit_launches : Counter::k_interpreted_launches);

@@ -16,9 +16,14 @@ struct ProgramEntry {
   std::shared_ptr<PreparedProgram> prepared;
   bool may_fail = false;  // can set error bits: not run in one launch with others, so that the op can be named
 
-  enum class Tier : uint8_t { kCold = 0, kQueued = 1, kCompiled = 2, kNotCompiled = 3 };
+  // kPromoted: compiled at level 1 or asked for; it has code in any case.
+  enum class Tier : uint8_t { kCold = 0, kQueued = 1, kCompiled = 2, kNotCompiled = 3, kPromoted = 4 };
   std::atomic<Tier> tier{Tier::kCold};
   std::atomic<uint32_t> sightings{0};
+  bool has_code() const {
+    const Tier t = tier.load(std::memory_order_acquire);
+    return t == Tier::kCompiled || t == Tier::kPromoted;
+  }
 };
 
 struct LaunchStep {

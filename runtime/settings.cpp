@@ -17,6 +17,8 @@
 namespace nax {
 namespace {
 
+constexpr uint64_t kMaxCores = 32;  // each core is a runtime of its own
+
 Status bad_value(std::string_view name, std::string_view value, std::string_view allowed) {
   std::string message(name);
   message.append("=\"").append(value).append("\" is not allowed; allowed: ").append(allowed);
@@ -123,7 +125,7 @@ StatusOr<Settings> parse_settings(const SettingsOverrides& o, EnvironmentReader 
     NAX_RETURN_IF_ERROR(flag("NEURON_LAUNCH_BLOCKING", &s.launch_blocking));
   }
   if (const char* v = read("NEURON_RT_NUM_CORES")) {
-    NAX_RETURN_IF_ERROR(parse_range("NEURON_RT_NUM_CORES", v, 1, 1, false, &number));
+    NAX_RETURN_IF_ERROR(parse_range("NEURON_RT_NUM_CORES", v, 1, kMaxCores, false, &number));
     s.cores = static_cast<int>(number);
   }
   if (auto v = text("NAX_FUSION_POLICY", o.fusion_policy)) {

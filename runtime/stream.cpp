@@ -243,7 +243,7 @@ Status Stream::record(const nax_op& op) {
     }
   }
   if (ticket) {
-    if (estimate >= kHookWork)
+    if (estimate >= kHookWork || !runtime_.queue().done(ticket - 1))
       runtime_.wait(ticket);
     else
       runtime_.queue().wait(ticket, [](bool) {});

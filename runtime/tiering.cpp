@@ -17,39 +17,54 @@ Tiering::~Tiering() {
   if (thread_.joinable()) thread_.join();
 }
 
-void Tiering::compile(ProgramEntry& entry, bool background) {
+void Tiering::compile(ProgramEntry& entry, int level, bool background) {
   const auto start = std::chrono::steady_clock::now();
   int kernels = 0;
   const Status status = faults_.compile.fires()
                             ? Status(StatusCode::kInternal, "injected compile failure", ErrorReason::kCompileFailed)
-                            : compile_(*entry.prepared, &kernels);
+                            : compile_(*entry.prepared, level, &kernels);
   const auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start).count();
   stats_.add_compile_ns(background, static_cast<uint64_t>(ns));
-  stats_.add(status.ok() ? Counter::k_jit_compiles : Counter::k_jit_failures);
+  if (!status.ok()) {
+    stats_.add(Counter::k_jit_failures);
+  } else if (kernels > 0) {
+    stats_.add(level == 0 ? Counter::k_jit_compiles : Counter::k_jit_promotions);
+  }
+  if (level > 0) return;  // whatever came of it, the code of level 0 is there
   entry.tier.store(status.ok() && kernels > 0 ? ProgramEntry::Tier::kCompiled : ProgramEntry::Tier::kNotCompiled,
                    std::memory_order_release);
 }
 
-void Tiering::sight(const std::shared_ptr<ProgramEntry>& entry, bool may_compile) {
-  if (!compile_ || tier_ == Tier::kInterpret || !may_compile) return;
-  auto cold = ProgramEntry::Tier::kCold;
-  if (entry->tier.load(std::memory_order_acquire) != cold) return;
-  if (tier_ == Tier::kJit) {
-    if (entry->tier.compare_exchange_strong(cold, ProgramEntry::Tier::kQueued)) compile(*entry, false);
-    return;
-  }
-  if (entry->sightings.fetch_add(1, std::memory_order_relaxed) + 1 < kSightings) return;
-  if (!entry->tier.compare_exchange_strong(cold, ProgramEntry::Tier::kQueued)) return;
+bool Tiering::enqueue(const std::shared_ptr<ProgramEntry>& entry, int level) {
   {
     std::lock_guard lock(mutex_);
-    if (queue_.size() >= kMaxQueued || stopping_) {
-      entry->tier.store(ProgramEntry::Tier::kCold, std::memory_order_release);
-      return;
-    }
-    queue_.push_back(entry);
+    if (queue_.size() >= kMaxQueued || stopping_) return false;
+    queue_.push_back({entry, level});
     if (!thread_.joinable()) thread_ = std::thread([this] { main(); });
   }
   changed_.notify_all();
+  return true;
+}
+
+void Tiering::sight(const std::shared_ptr<ProgramEntry>& entry, bool may_compile) {
+  if (!compile_ || tier_ == Tier::kInterpret || !may_compile) return;
+  using State = ProgramEntry::Tier;
+  const State state = entry->tier.load(std::memory_order_acquire);
+  if (state != State::kCold && state != State::kCompiled) return;
+  if (tier_ == Tier::kJit) {
+    State cold = State::kCold;
+    if (entry->tier.compare_exchange_strong(cold, State::kQueued)) compile(*entry, 0, false);
+    return;
+  }
+  const uint32_t sightings = entry->sightings.fetch_add(1, std::memory_order_relaxed) + 1;
+  State from = state;
+  if (state == State::kCold) {
+    if (sightings < kSightings || !entry->tier.compare_exchange_strong(from, State::kQueued)) return;
+    if (!enqueue(entry, 0)) entry->tier.store(State::kCold, std::memory_order_release);
+  } else {
+    if (sightings < kPromoteAt || !entry->tier.compare_exchange_strong(from, State::kPromoted)) return;
+    if (!enqueue(entry, 1)) entry->tier.store(State::kCompiled, std::memory_order_release);
+  }
 }
 
 void Tiering::settle() {
@@ -62,12 +77,12 @@ void Tiering::main() {
   for (;;) {
     changed_.wait(lock, [&] { return !queue_.empty() || stopping_; });
     if (stopping_) return;
-    std::shared_ptr<ProgramEntry> entry = std::move(queue_.front());
+    Request request = std::move(queue_.front());
     queue_.pop_front();
     running_ = true;
     lock.unlock();
-    compile(*entry, true);
-    entry.reset();
+    compile(*request.entry, request.level, true);
+    request.entry.reset();
     lock.lock();
     running_ = false;
     changed_.notify_all();

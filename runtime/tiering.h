@@ -1,4 +1,5 @@
-// Which tier runs a program: interpreted first, compiled in the background from the second sighting on.
+// Which tier runs a program: interpreted first, compiled in the background from the second sighting on, compiled again at
+// a higher level when it has run often.
 //
 // One background thread, started by the first request; single flight by the entry's state; at most kMaxQueued requests
 // wait, further ones are asked for again at a later launch. A failed compile leaves the program with the interpreter.
@@ -23,6 +24,7 @@ class Tiering {
  public:
   static constexpr size_t kMaxQueued = 256;
   static constexpr uint32_t kSightings = 2;
+  static constexpr uint32_t kPromoteAt = 64;  // twice the compile time has to pay
 
   Tiering(Tier tier, CompileFunction compile, Stats& stats, FaultInjection& faults);
   ~Tiering();  // forgets what waits, finishes what runs
@@ -33,7 +35,12 @@ class Tiering {
   void settle();
 
  private:
-  void compile(ProgramEntry& entry, bool background);
+  struct Request {
+    std::shared_ptr<ProgramEntry> entry;
+    int level = 0;
+  };
+  void compile(ProgramEntry& entry, int level, bool background);
+  bool enqueue(const std::shared_ptr<ProgramEntry>& entry, int level);
   void main();
 
   const Tier tier_;
@@ -42,7 +49,7 @@ class Tiering {
   FaultInjection& faults_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<std::shared_ptr<ProgramEntry>> queue_;
+  std::deque<Request> queue_;
   bool running_ = false;
   bool stopping_ = false;
   std::thread thread_;
