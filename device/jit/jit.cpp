@@ -43,6 +43,14 @@ StatusOr<std::shared_ptr<const CompiledKernel>> compile(const LaneProgram& lanes
   return std::shared_ptr<const CompiledKernel>(std::move(kernel));
 }
 
+// Copies, and reductions of what is loaded, are no faster compiled: strips read memory in place and reduce four chunks at a
+// time.
+bool is_worth_it(const LaneProgram& lanes) {
+  int functions = 0;
+  for (const LaneOp& op : lanes.ops) functions += op.kind == LaneOpKind::kApply;
+  return functions >= (lanes.accumulators.empty() ? 1 : 2);
+}
+
 }  // namespace
 
 bool jit_available() { return true; }
@@ -62,6 +70,7 @@ Status compile_program(PreparedProgram& program, int level, int* out_kernels) {
   *out_kernels = 0;
   const JitOptions options{host_isa(), level};
   for (int nest = 0; nest < program.nest_count(); ++nest) {
+    if (!is_worth_it(program.lanes(nest))) continue;
     auto kernel = compile_lanes(program.lanes(nest), options);
     if (kernel.ok()) {
       program.attach_kernel(nest, std::move(kernel).value());

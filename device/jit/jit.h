@@ -26,7 +26,7 @@ bool jit_available();
 // Any thread, any number at the same time.
 StatusOr<std::shared_ptr<const CompiledKernel>> compile_lanes(const LaneProgram& lanes, const JitOptions& options);
 
-// Compiles what is covered of the program's nests, for the process's ISA, and attaches the kernels. *out_kernels: how
+// Compiles what is covered of the program's nests and gains by it, for the process's ISA, and attaches the kernels. *out_kernels: how
 // many (level 1 where none is given). Ok with 0 kernels where nothing is covered; a bad status means that a covered nest failed. Any thread.
 Status compile_program(PreparedProgram& program, int* out_kernels);
 Status compile_program(PreparedProgram& program, int level, int* out_kernels);

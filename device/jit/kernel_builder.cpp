@@ -28,11 +28,15 @@ class KernelBuilder {
     llvm::Value* direct = nullptr;  // in memory
     llvm::PHINode* ptr = nullptr;   // in memory, or the buffer
   };
+  // 16 lanes of the chunk, and what the chunks before came to. Maximum and minimum of floats keep NaNs aside, in lanes of
+  // their own that are folded in at the end of the chunk: the loop's chain of dependent instructions is then one vmaxps.
   struct Reduction {
     const LaneOp* op = nullptr;
-    llvm::PHINode* group = nullptr;  // 16 lanes of the chunk
-    llvm::PHINode* total = nullptr;
-    llvm::Value* next = nullptr;
+    llvm::PHINode *group = nullptr, *nans = nullptr, *total = nullptr;
+    llvm::Value *next = nullptr, *next_nans = nullptr;
+    bool keeps_nans() const {
+      return (op->reduce == ReduceFn::kMax || op->reduce == ReduceFn::kMin) && (op->lane == Lane::kF32 || op->lane == Lane::kF64);
+    }
   };
 
   Status check_op(const LaneOp& op) const;
@@ -52,6 +56,9 @@ class KernelBuilder {
   void collect_streams(const LaneStage& stage);
   size_t add_stream(llvm::Value* base, llvm::Type* type, bool in, bool out);
   void emit_group(const LaneStage& stage, llvm::Value* f, llvm::Value* count);
+  llvm::Constant* identity_group(const Reduction& r) {
+    return llvm::ConstantVector::getSplat(llvm::ElementCount::getFixed(kGroup), ir_.identity(r.op->reduce, r.op->lane));
+  }
   void copy_tail(const Stream& s, bool in, llvm::Value* count);
 
   LaneVector operand(const LaneOperand& o) const {
@@ -67,6 +74,7 @@ class KernelBuilder {
   void emit_row_op(const LaneOp& op);
   void emit_group_op(size_t index, const LaneOp& op, llvm::Value* f, llvm::Value* count);
   void emit_apply(const LaneOp& op, llvm::Value* count);
+  void emit_reduce(Reduction& r, llvm::Value* count);
   void emit_iota(const LaneOp& op, llvm::Value* f, llvm::Value* count);
 
   const LaneProgram& p_;
@@ -393,7 +401,10 @@ void KernelBuilder::emit_loop(const LaneStage& stage) {
   f->addIncoming(c, chunk_body);
   for (Reduction& r : reductions_) {
     r.group = b_.CreatePHI(ir_.vector_type(r.op->lane), 2);
-    r.group->addIncoming(llvm::ConstantVector::getSplat(llvm::ElementCount::getFixed(kGroup), ir_.identity(r.op->reduce, r.op->lane)), chunk_body);
+    r.group->addIncoming(identity_group(r), chunk_body);
+    if (!r.keeps_nans()) continue;
+    r.nans = b_.CreatePHI(ir_.vector_type(r.op->lane), 2);
+    r.nans->addIncoming(llvm::Constant::getNullValue(r.nans->getType()), chunk_body);
   }
   b_.CreateCondBr(b_.CreateICmpSLT(f, limit), head, chunk_end);
 
@@ -423,12 +434,17 @@ void KernelBuilder::emit_loop(const LaneStage& stage) {
 
   b_.SetInsertPoint(next);
   f->addIncoming(b_.CreateAdd(f, i64(kGroup)), next);
-  for (Reduction& r : reductions_) r.group->addIncoming(r.next, next);
+  for (Reduction& r : reductions_) {
+    r.group->addIncoming(r.next, next);
+    if (r.nans != nullptr) r.nans->addIncoming(r.next_nans, next);
+  }
   b_.CreateBr(loop);
 
   b_.SetInsertPoint(chunk_end);
   for (Reduction& r : reductions_) {
-    llvm::Value* chunk_result = ir_.halving_tree(r.op->reduce, r.op->lane, r.group);
+    llvm::Value* group = r.group;
+    if (r.nans != nullptr) group = b_.CreateSelect(b_.CreateFCmpUNO(r.nans, r.nans), r.nans, group);
+    llvm::Value* chunk_result = ir_.halving_tree(r.op->reduce, r.op->lane, group);
     r.total->addIncoming(ir_.combine(r.op->reduce, r.op->lane, r.total, chunk_result), chunk_end);
   }
   c->addIncoming(next_chunk, chunk_end);
@@ -460,6 +476,21 @@ void KernelBuilder::emit_group(const LaneStage& stage, llvm::Value* f, llvm::Val
   }
 }
 
+// One step. Lanes past the end of the row take the identity, which leaves an accumulator that began with it as it is.
+void KernelBuilder::emit_reduce(Reduction& r, llvm::Value* count) {
+  llvm::SmallVector<llvm::Constant*, kGroup> numbers;
+  for (unsigned l = 0; l < kGroup; ++l) numbers.push_back(b_.getInt32(l));
+  llvm::Value* inside = b_.CreateICmpSLT(llvm::ConstantVector::get(numbers), ir_.splat(b_.CreateTrunc(count, b_.getInt32Ty())));
+  llvm::Value* x = b_.CreateSelect(inside, operand(r.op->src[0]).v, identity_group(r));
+  if (r.nans == nullptr) {
+    r.next = ir_.combine(r.op->reduce, r.op->lane, r.group, x);
+    return;
+  }
+  llvm::Value* keeps = r.op->reduce == ReduceFn::kMax ? b_.CreateFCmpOGT(r.group, x) : b_.CreateFCmpOLT(r.group, x);
+  r.next = b_.CreateSelect(keeps, r.group, x);
+  r.next_nans = b_.CreateSelect(b_.CreateFCmpUNO(x, x), x, r.nans);
+}
+
 void KernelBuilder::emit_group_op(size_t index, const LaneOp& op, llvm::Value* f, llvm::Value* count) {
   const Stream* stream = stream_of_op_[index] >= 0 ? &streams_[static_cast<size_t>(stream_of_op_[index])] : nullptr;
   switch (op.kind) {
@@ -483,15 +514,8 @@ void KernelBuilder::emit_group_op(size_t index, const LaneOp& op, llvm::Value* f
     case LaneOpKind::kConvert: define(op.dst, ir_.convert(op.lane, p_.values[static_cast<size_t>(op.dst)].dtype, operand(op.src[0]), count)); break;
     case LaneOpKind::kIota: emit_iota(op, f, count); break;
     case LaneOpKind::kReduce:
-      for (Reduction& r : reductions_) {
-        if (r.op != &op) continue;
-        llvm::Value* stepped = ir_.combine(op.reduce, op.lane, r.group, operand(op.src[0]).v);
-        // Lanes past the end of the row keep what they have.
-        llvm::SmallVector<llvm::Constant*, kGroup> numbers;
-        for (unsigned l = 0; l < kGroup; ++l) numbers.push_back(b_.getInt32(l));
-        llvm::Value* inside = b_.CreateICmpSLT(llvm::ConstantVector::get(numbers), ir_.splat(b_.CreateTrunc(count, b_.getInt32Ty())));
-        r.next = b_.CreateSelect(inside, stepped, r.group);
-      }
+      for (Reduction& r : reductions_)
+        if (r.op == &op) emit_reduce(r, count);
       break;
     case LaneOpKind::kPartitionReduce: {
       const llvm::Align align(lane_size(op.lane));
