@@ -7,6 +7,7 @@
 #include "device/base/host_isa.h"
 #include "device/interpreter/build_lanes.h"
 #include "device/interpreter/nest.h"
+#include "device/interpreter/overlap.h"
 #include "device/isa/slots.h"
 #include "device/matmul/matmul.h"
 
@@ -67,38 +68,6 @@ void find_order(PreparedNest& nest) {
   nest.hazard = sequential && stores && loads;
 }
 
-// Bytes that a view may touch.
-struct ByteRange {
-  intptr_t begin = 0, end = 0;
-  bool overlaps(const ByteRange& o) const { return begin < o.end && o.begin < end; }
-};
-ByteRange byte_range(const ArgDecl& decl, const ArgValue& arg) {
-  int64_t low = 0, high = 0;
-  for (int d = 0; d < decl.rank; ++d) {
-    if (arg.sizes[d] <= 0) return {};
-    const int64_t reach = (arg.sizes[d] - 1) * arg.strides[d];
-    (reach < 0 ? low : high) += reach;
-  }
-  const int64_t size = static_cast<int64_t>(dtype_size(decl.dtype));
-  const intptr_t base = reinterpret_cast<intptr_t>(arg.data) + arg.offset_bytes;
-  return {base + low * size, base + (high + 1) * size};
-}
-
-// Does a written view overlap another argument's?
-bool args_overlap(const Program& program, const ArgValue* args, Arena& arena) {
-  const Arena::Scope scope(arena);
-  const size_t n = program.args.size();
-  ByteRange* ranges = arena.allocate_array<ByteRange>(n);
-  for (size_t i = 0; i < n; ++i)
-    ranges[i] = program.args[i].kind == ArgKind::kView ? byte_range(program.args[i], args[i]) : ByteRange{};
-  for (size_t i = 0; i < n; ++i) {
-    if (program.args[i].kind != ArgKind::kView || !program.args[i].written) continue;
-    for (size_t j = 0; j < n; ++j)
-      if (j != i && ranges[i].overlaps(ranges[j])) return true;
-  }
-  return false;
-}
-
 double estimate_ns(const Program& program, const std::vector<std::unique_ptr<PreparedNest>>& nests, const int64_t* slots) {
   double ns = 0;
   for (size_t i = 0; i < nests.size(); ++i) {
@@ -118,16 +87,17 @@ Status run_instance(const Program& program, const std::vector<std::unique_ptr<Pr
   values.program = &program;
   values.args = row;
   values.slots = slots;
-  const bool overlap = args_overlap(program, row, arena);
+  const bool overlap = any_overlap(program, row);
   for (const std::unique_ptr<PreparedNest>& nest : nests) {
     const Arena::Scope nest_scope(arena);
     NestLaunch launch;
     launch.prepared = nest.get();
-    launch.variant = overlap ? &nest->any : &nest->distinct;
+    const bool aliased = overlap && nest_overlaps(program, nest->distinct.lanes, row);
+    launch.variant = aliased ? &nest->any : &nest->distinct;
     launch.values = &values;
     launch.pool = &pool;
     launch.op_errors = op_errors;
-    if (!overlap) launch.kernel = nest->current_kernel();
+    if (!aliased) launch.kernel = nest->current_kernel();
     const LaneProgram& lanes = launch.variant->lanes;
     LaneCell* scalars = arena.allocate_array<LaneCell>(lanes.scalars.size() + 1);
     convert_scalars(lanes, values, scalars);

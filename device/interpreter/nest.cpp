@@ -72,9 +72,21 @@ bool kernel_accepts(const CompiledKernel& kernel, const RowRunArgs& args, size_t
   return true;
 }
 
+// Some access runs along the rows: the strips' transposed blocks read whole cache lines, a loop along free does not.
+static bool runs_across(const LaneProgram& lanes, const RowRunArgs& args) {
+  for (size_t i = 0; i < lanes.accesses.size(); ++i) {
+    const AccessRun& a = args.accesses[i];
+    const int64_t inner = a.free_stride[static_cast<size_t>(args.n_free - 1)];
+    const AccessSource source = lanes.accesses[i].source;
+    if ((source == AccessSource::kHbm || source == AccessSource::kPsum) && a.row_stride == 1 && inner != 0 && inner != 1) return true;
+  }
+  return false;
+}
+
 void execute_run(const NestLaunch& launch, RowRunArgs& args, int64_t p0, int64_t p1, int64_t f0, int64_t f1, Arena& arena) {
   const LaneProgram& lanes = launch.lanes();
-  if (launch.kernel == nullptr || !kernel_accepts(*launch.kernel, args, lanes.accesses.size())) {
+  if (launch.kernel == nullptr || !kernel_accepts(*launch.kernel, args, lanes.accesses.size()) ||
+      (p1 - p0 >= 8 && f1 - f0 >= 8 && runs_across(lanes, args))) {
     launch.ran(NestLaunch::kStrips);
     run_strips(launch.variant->code, args, p0, p1, f0, f1);
     return;
