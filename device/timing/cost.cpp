@@ -8,6 +8,11 @@
 namespace nax {
 namespace {
 
+// One step takes at most a second: sums over simulated steps stay far from overflow, even for
+// sizes that fit nowhere.
+constexpr double kMaxStepPs = 1e12;
+constexpr double kMaxDescriptors = 1e9;
+
 bool is_16bit(DType t) { return t == DType::kF16 || t == DType::kBF16; }
 bool is_wide(DType t) { return t == DType::kI64 || t == DType::kF64; }
 
@@ -128,7 +133,7 @@ double one_instr_cycles(const Program& p, const Nest& nest, const Instr& i, doub
 }  // namespace
 
 int64_t cycles_to_ps(double cycles, double ghz) {
-  return static_cast<int64_t>(std::llround(cycles * 1000.0 / ghz));
+  return static_cast<int64_t>(std::llround(std::min(cycles * 1000.0 / ghz, kMaxStepPs)));
 }
 
 double engine_ghz(Engine engine, const TargetInfo& t) {
@@ -180,7 +185,9 @@ DmaCost dma_cost(const DmaShape& s, const TargetInfo& t) {
   const double row = static_cast<double>(s.runs) * static_cast<double>(piece);
   const double parts = std::max(1.0, std::ceil(row / static_cast<double>(t.dma_descriptor_bytes)));
   const double ns = std::max(t.dma_descriptor_ns, row / parts / t.dma_bytes_per_ns);
-  return {s.rows * static_cast<int64_t>(parts), static_cast<int64_t>(std::llround(ns * 1000))};
+  const double descriptors = std::min(static_cast<double>(s.rows) * parts, kMaxDescriptors);
+  const double ps = std::min(ns * 1000, std::max(1.0, kMaxStepPs / std::max(1.0, descriptors)));
+  return {static_cast<int64_t>(descriptors), static_cast<int64_t>(std::llround(ps))};
 }
 
 }  // namespace nax

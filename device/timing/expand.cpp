@@ -21,6 +21,10 @@ bool spans_free(TileShape s) { return s == TileShape::kFull || s == TileShape::k
 
 }  // namespace
 
+int64_t step_bytes(int64_t a, int64_t b) {
+  return std::min(slot_arithmetic(SlotOp::kMul, a, b), int64_t{1} << 42);
+}
+
 Expansion expand_nest(const Program& program, const Nest& nest, const int64_t* slots,
                       const TargetInfo& target, bool with_text) {
   return NestExpander(program, nest, slots, target, with_text).run();
@@ -217,9 +221,11 @@ void NestExpander::count_excess() {
     int64_t loops = 1;
     for (size_t i = 0; i < nest_.axes.size(); ++i)
       if (nest_.axes[i].role == AxisRole::kLoop)
-        loops *= axis_extent(nest_, static_cast<AxisId>(i), slots_);
+        loops = slot_arithmetic(SlotOp::kMul, loops,
+                                axis_extent(nest_, static_cast<AxisId>(i), slots_));
+    const int64_t all = slot_arithmetic(SlotOp::kMul, part, outer);
     const int64_t missing =
-        std::max<int64_t>(0, part * outer - std::max<int64_t>(slots_[a.split_limit], 0)) * loops;
+        step_bytes(std::max<int64_t>(0, all - std::max<int64_t>(slots_[a.split_limit], 0)), loops);
     for (const Op& op : ops_) {
       const bool load = op.instr->opcode == Opcode::kDmaLoad,
                  store = op.instr->opcode == Opcode::kDmaStore;
@@ -318,8 +324,8 @@ Step NestExpander::dma_step(const Op& op, TileSize size) const {
   const bool gather = i.hbm.index != kNone && spans_free(nest_.tiles[i.hbm.index].shape);
   if (load && !strided && !gather) elements = 1;  // one element of HBM for the whole row
   const int64_t run = gather ? 1 : contiguous_run(i.hbm, elements);
-  shape.runs = (elements + run - 1) / run;
-  shape.run_bytes = run * wide;
+  shape.runs = slot_arithmetic(SlotOp::kCeilDiv, elements, run);
+  shape.run_bytes = slot_arithmetic(SlotOp::kMul, run, wide);
   const DmaCost cost = dma_cost(shape, target_);
   Step s;
   s.kind = StepKind::kDma;
@@ -328,7 +334,7 @@ Step NestExpander::dma_step(const Op& op, TileSize size) const {
   s.ordered = i.hbm.accumulate;
   s.descriptors = cost.descriptors;
   s.descriptor_ps = cost.descriptor_ps;
-  const int64_t bytes = shape.rows * elements * hbm_size;
+  const int64_t bytes = step_bytes(shape.rows * hbm_size, elements);
   if (load || i.hbm.accumulate) s.hbm_read = bytes;
   if (!load) s.hbm_written = bytes;
   return s;

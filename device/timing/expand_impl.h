@@ -14,6 +14,9 @@ struct TileSize {
   int64_t free = 1;
 };
 
+// a * b, at most 4 TiB: no step moves more, and sums of steps stay far from overflow.
+int64_t step_bytes(int64_t a, int64_t b);
+
 class NestExpander {
  public:
   NestExpander(const Program& program, const Nest& nest, const int64_t* slots,

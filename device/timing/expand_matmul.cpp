@@ -9,10 +9,11 @@
 namespace nax {
 namespace {
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int64_t ceil_div(int64_t a, int64_t b) { return slot_arithmetic(SlotOp::kCeilDiv, a, b); }
 
 constexpr int64_t kGoodRowBytes = 2048;  // DMA is efficient from here on (S4)
 constexpr int64_t kTransposeChunk = 4096;
+constexpr int64_t kWidestTile = int64_t{1} << 24;  // far beyond PSUM; keeps products in range
 
 }  // namespace
 
@@ -46,7 +47,7 @@ void NestExpander::matmul(int loop, const Extents& e) {
   plan.a_k = stride(m.a, k_axis);
   plan.b_n = stride(m.b, n_axis);
   plan.b_k = stride(m.b, k_axis);
-  plan.n_tile = std::max<int64_t>(1, std::min(free_tile(nest_, slots_), e.free));
+  plan.n_tile = std::clamp<int64_t>(std::min(free_tile(nest_, slots_), e.free), 1, kWidestTile);
 
   // A block of psum tiles: wide enough for efficient rows of B, then as many m tiles as banks and
   // SBUF allow.
@@ -195,7 +196,7 @@ void NestExpander::operand_load(int loop, const MatmulPlan& plan, const HbmAcces
   Step load;
   load.kind = StepKind::kDma;
   load.engine = Engine::kDMA;
-  load.hbm_read = width * k * plan.element;
+  load.hbm_read = step_bytes(width, k * plan.element);
   if (with_text_) load.text = std::string("dma_copy ") + name + " from a" + std::to_string(h.arg);
   if (unit_width || !unit_k) {
     const DmaCost cost =
@@ -208,7 +209,8 @@ void NestExpander::operand_load(int loop, const MatmulPlan& plan, const HbmAcces
     return;
   }
   // Rows along k are read in chunks of 4 KiB; this step pays its share of them.
-  const int64_t chunk = std::min(kTransposeChunk, std::max<int64_t>(1, plan.k) * plan.element);
+  const int64_t row = slot_arithmetic(SlotOp::kMul, std::max<int64_t>(1, plan.k), plan.element);
+  const int64_t chunk = std::min(kTransposeChunk, row);
   const double share = static_cast<double>(k * plan.element) / static_cast<double>(chunk);
   load.descriptors = width;
   load.descriptor_ps = static_cast<int64_t>(

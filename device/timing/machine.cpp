@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
+#include <limits>
 
 #include "device/isa/slots.h"
 #include "device/timing/cost.h"
@@ -17,7 +17,12 @@ constexpr size_t kPeriods[] = {1, 2, 3, 4, 8};
 
 int64_t ns_to_ps(double ns) { return static_cast<int64_t>(std::llround(ns * 1000)); }
 
-int64_t saturating(double v) { return static_cast<int64_t>(std::min(v, 9.0e18)); }
+// No time or count gets beyond it by extrapolation; what steps add on top cannot overflow.
+constexpr int64_t kForever = std::numeric_limits<int64_t>::max() / 4;
+
+int64_t saturating(double v) {
+  return static_cast<int64_t>(std::min(v, static_cast<double>(kForever)));
+}
 
 }  // namespace
 
@@ -137,11 +142,12 @@ void Machine::jump(const Snapshot& from, int64_t times, int64_t divide) {
     return saturating(static_cast<double>(delta) / static_cast<double>(divide) *
                       static_cast<double>(times));
   };
-  auto advance = [&](int64_t& cell, int64_t then) {
-    cell = slot_arithmetic(SlotOp::kAdd, cell, added(cell - then));
+  auto later = [](int64_t cell, int64_t by) {
+    return std::min(slot_arithmetic(SlotOp::kAdd, cell, by), kForever);
   };
+  auto advance = [&](int64_t& cell, int64_t then) { cell = later(cell, added(cell - then)); };
   const int64_t shift = added(state_[kNow] - from.state[kNow]);
-  for (PendingStore& p : stores_) p.trigger = slot_arithmetic(SlotOp::kAdd, p.trigger, shift);
+  for (PendingStore& p : stores_) p.trigger = later(p.trigger, shift);
   for (size_t i = 0; i < state_.size(); ++i) advance(state_[i], from.state[i]);
   for (int i = 0; i < MachineCounters::kCount; ++i) advance(counters_.data()[i], from.counters[i]);
 }
@@ -276,7 +282,8 @@ int64_t Machine::transfer(const Step& s, int64_t trigger) {
   }
   std::sort(engines, engines + kDmaCount);
   const auto bytes = static_cast<double>(s.hbm_read + s.hbm_written);
-  state_[kHbm] = std::max(state_[kHbm], start) + ns_to_ps(bytes / target_.hbm_bytes_per_ns);
+  state_[kHbm] =
+      std::max(state_[kHbm], start) + ns_to_ps(std::min(bytes / target_.hbm_bytes_per_ns, 1e9));
   end = std::max(end, state_[kHbm]);
   if (s.ordered) state_[kOrdered] = end;
   counters_.busy_ps[static_cast<int>(Engine::kDMA)] += s.descriptors * s.descriptor_ps / kDmaCount;

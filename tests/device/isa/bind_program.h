@@ -32,7 +32,7 @@ inline Bound bind(const char* text, const std::vector<std::vector<int64_t>>& siz
     for (size_t d = sizes[next].size(); d-- > 0;) {
       row[a].sizes[d] = sizes[next][d];
       row[a].strides[d] = stride;
-      stride *= sizes[next][d];
+      stride = slot_arithmetic(SlotOp::kMul, stride, sizes[next][d]);
     }
     ++next;
   }

@@ -247,6 +247,18 @@ TEST_CASE("huge and odd sizes end quickly, without overflow") {
                                  "trn2");
   CHECK(r.total_ns > 1e12);
   CHECK(r.simulated_steps < 20000);
+  // Sizes that fit nowhere: the answer is large, and no sum overflows (a sanitizer would say so).
+  std::string whole = samples::kMatmulF32;
+  whole.erase(whole.find(" tile 512"), 9);
+  for (const int64_t n : {int64_t{1} << 30, int64_t{1} << 50, int64_t{1} << 62}) {
+    CHECK(time_on(bind(samples::kSoftmax, {{n, 1}, {n, 1}}), "trn2").total_ns > 1e6);
+    CHECK(time_on(bind(samples::kSoftmax, {{1, n}, {1, n}}), "trn2").total_ns > 1e6);
+    CHECK(time_on(bind(samples::kMatmulF32, {{n, 64}, {64, 64}, {n, 64}}), "trn2").total_ns > 1e6);
+    CHECK(time_on(bind(samples::kMatmulF32, {{64, n}, {n, 64}, {64, 64}}), "trn1").total_ns > 1e6);
+    CHECK(time_on(bind(whole.c_str(), {{64, 64}, {64, n}, {64, n}}), "trn2").total_ns > 1e6);
+    CHECK(time_on(bind(samples::kLongSum, {{n}, {1}}), "trn2").total_ns > 1e6);
+    CHECK(time_on(bind(samples::kRandom, {{n}, {n}}), "trn2").total_ns > 1e6);
+  }
   std::mt19937_64 rng(9);
   for (int round = 0; round < 60; ++round) {
     auto size = [&] { return static_cast<int64_t>(1 + rng() % (uint64_t{1} << (rng() % 20))); };
