@@ -154,6 +154,10 @@ void PreparedProgram::attach_kernel(int nest, std::shared_ptr<const CompiledKern
   n.kernel = std::move(kernel);
 }
 
+std::shared_ptr<const CompiledKernel> PreparedProgram::kernel(int nest) const {
+  return nests_[static_cast<size_t>(nest)]->current_kernel();
+}
+
 NestStats PreparedProgram::stats(int nest) const {
   const PreparedNest& n = *nests_[static_cast<size_t>(nest)];
   return {n.interpreted.load(std::memory_order_relaxed), n.compiled.load(std::memory_order_relaxed),

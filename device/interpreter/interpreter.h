@@ -48,6 +48,7 @@ class PreparedProgram {
 
   // Publishes a kernel for a nest; runs that start afterwards may use it. A null kernel goes back to strips.
   void attach_kernel(int nest, std::shared_ptr<const CompiledKernel> kernel);
+  std::shared_ptr<const CompiledKernel> kernel(int nest) const;  // null without one
   NestStats stats(int nest) const;
 
  private:

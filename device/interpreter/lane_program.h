@@ -189,6 +189,7 @@ struct CompiledKernel {
   RowRunFn run = nullptr;
   std::vector<InnerStride> inner;  // one an access
   int max_free = 1;
+  int level = 0;                   // of the code, as the compiler counts
   int64_t min_row = 0;             // rows shorter than this are faster in strips, which pack several
   std::shared_ptr<void> code;      // keeps the machine code alive
 };

@@ -26,8 +26,10 @@ bool jit_available();
 // Any thread, any number at the same time.
 StatusOr<std::shared_ptr<const CompiledKernel>> compile_lanes(const LaneProgram& lanes, const JitOptions& options);
 
-// Compiles what is covered of the program's nests and gains by it, for the process's ISA, and attaches the kernels. *out_kernels: how
-// many (level 1 where none is given). Ok with 0 kernels where nothing is covered; a bad status means that a covered nest failed. Any thread.
+// Compiles what is covered of the program's nests and gains by it, for the process's ISA, and attaches the kernels.
+// level 0: for at once; nests for which quick code is no faster than strips get level 1 right away. level 1 (the default):
+// for programs that run often; kernels of that level are kept. *out_kernels: how many nests have a kernel of the level
+// asked for, or better. Ok with 0 where nothing is covered; a bad status means that a covered nest failed. Any thread.
 Status compile_program(PreparedProgram& program, int* out_kernels);
 Status compile_program(PreparedProgram& program, int level, int* out_kernels);
 

@@ -143,6 +143,31 @@ TEST_CASE("launches a kernel does not accept are interpreted") {
   CHECK(prepared->stats(0).interpreted > 0);
 }
 
+TEST_CASE("quick code first where it gains, better code on request, kept once made") {
+  Program p = parse(kChain);
+  p.args[1].dtype = DType::kF32;  // all fp32, five functions
+  p.args[2].dtype = DType::kF32;
+  for (Tile& t : p.nests[0].tiles) t.dtype = DType::kF32;
+  Instr more = p.nests[0].body[2];
+  more.src[0].id = more.src[1].id = more.dst;
+  p.nests[0].body.insert(p.nests[0].body.begin() + 3, more);
+  const auto chain = prepare(p), softmax = prepare(parse(kSoftmax));
+  const int64_t before = jit_stats().compiled;
+  int kernels = 0;
+  for (int level : {0, 0, 1, 1, 0}) {
+    REQUIRE(compile_program(*chain, level, &kernels).ok());
+    CHECK(kernels == 1);
+  }
+  CHECK(chain->kernel(0)->level == 1);
+  CHECK(jit_stats().compiled == before + 2);
+  for (int level : {0, 1}) {
+    REQUIRE(compile_program(*softmax, level, &kernels).ok());
+    CHECK(kernels == 1);
+    CHECK(softmax->kernel(0)->level == 1);
+  }
+  CHECK(jit_stats().compiled == before + 3);
+}
+
 TEST_CASE("what is not covered says so and stays with the interpreter") {
   const Program scan = parse(kCumulative);
   const auto lanes = build_lanes(scan, scan.nests[0], AliasRule::kDistinctArgs);
