@@ -123,6 +123,10 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("is_set_to", &is_set_to);
 }
 
+// Lazy conjugation and negation are resolved by the copy itself: resolving them first is a copy too, without end.
+TORCH_LIBRARY_IMPL(aten, Conjugate, m) { m.impl("_copy_from", torch::CppFunction::makeFallthrough()); }
+TORCH_LIBRARY_IMPL(aten, Negative, m) { m.impl("_copy_from", torch::CppFunction::makeFallthrough()); }
+
 }  // namespace
 
 void copy_into(const at::Tensor& given, const at::Tensor& target) {

@@ -18,7 +18,7 @@ void fallback_as(const c10::OperatorHandle& op, const c10::OperatorHandle& kerne
 
 // From an unboxed kernel: fall_back<ATEN_OP(relu)>(self).
 template <class AtenOp, class... Args>
-auto fall_back(Args&&... args) {
+decltype(auto) fall_back(Args&&... args) {
   return at::native::call_fallback_fn_symint<&fallback, AtenOp>::call(std::forward<Args>(args)...);
 }
 
