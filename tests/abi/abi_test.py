@@ -27,9 +27,11 @@ def declared_functions():
 
 
 def exported_symbols():
-    """(type letter, name) of each dynamic symbol that the library defines."""
+    """(type letter, name) of each dynamic symbol that others could bind to: upper case is global, u UNIQUE, v, w weak, i
+    indirect; other lower-case letters are local."""
     out = subprocess.run([NM, "-D", "--defined-only", LIBRARY], check=True, capture_output=True, text=True).stdout
-    return [(line.split()[-2], line.split()[-1].split("@")[0]) for line in out.splitlines()]
+    symbols = [(line.split()[-2], line.split()[-1].split("@")[0]) for line in out.splitlines()]
+    return [(kind, name) for kind, name in symbols if kind.isupper() or kind in "uvwi"]
 
 
 def compile_text(compiler, options, text, suffix, libraries=()):
