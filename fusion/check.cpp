@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <string>
 
+#include "fusion/graph.h"
 #include "fusion/op_table.h"
 #include "fusion/plan.h"
 
@@ -345,7 +346,31 @@ class Checker {
     Status s = shape_rule();
     if (!s.ok() || infer_) return s;
     for (int i = 0; i < op_.output_count; ++i) NAX_RETURN_IF_ERROR(writable(y(i)));
+    return overlaps();
+  }
+
+  // An output may share memory with an input only as the same view, read and written place by place.
+  Status overlaps() {
+    const bool in_place = info_.kind == OpKind::kPointwise || info_.kind == OpKind::kRow || info_.kind == OpKind::kScan;
+    for (int o = 0; o < op_.output_count; ++o)
+      for (int i = 0; i < op_.input_count + o; ++i) {
+        const WindowOperand& other = in(i);
+        if (other.cls != OperandClass::kTensor || other.view.buffer != y(o).buffer) continue;
+        if (i < op_.input_count && same_view(other.view, y(o))) {
+          if (in_place && info_.shape != ShapeRule::kReduce) continue;
+          if (info_.kind == OpKind::kMatmul && i == 0 && op_.input_count > 2) continue;  // the addend
+          if (i == 0 && (info_.shape == ShapeRule::kScatterAdd || info_.shape == ShapeRule::kIndexAdd)) continue;
+        }
+        if (!may_overlap(other.view, y(o))) continue;
+        return unimplemented(std::string(info_.name) + ": output " + std::to_string(o) + " overlaps operand " + std::to_string(i) +
+                             " in memory; allowed are disjoint views, or the same view for ops that work place by place");
+      }
     return {};
+  }
+  static bool same_view(const View& a, const View& b) {
+    return a.rank == b.rank && a.offset_bytes == b.offset_bytes && a.dtype == b.dtype &&
+           std::equal(a.sizes.begin(), a.sizes.begin() + a.rank, b.sizes.begin()) &&
+           std::equal(a.strides.begin(), a.strides.begin() + a.rank, b.strides.begin());
   }
 
   Status shape_rule() {
@@ -401,6 +426,11 @@ bool plain_pointwise(const Window& w, const WindowOp& op, const OpInfo& info) {
     if (x.view.rank != y.view.rank || !is_computable(x.view.dtype)) return false;
     for (int d = 0; d < y.view.rank; ++d)
       if (x.view.sizes[d] != y.view.sizes[d]) return false;
+    if (x.view.buffer == y.view.buffer) {
+      if (x.view.offset_bytes != y.view.offset_bytes || x.view.dtype != y.view.dtype) return false;
+      for (int d = 0; d < y.view.rank; ++d)
+        if (x.view.strides[d] != y.view.strides[d]) return false;
+    }
     tensor = true;
   }
   return tensor;

@@ -172,7 +172,10 @@ int32_t Graph::shape_id(const View& v) {
   return id;
 }
 
-int32_t Graph::view_id(const View& v, GraphView* out) {
+namespace {
+
+// The canonical dims of a view, its byte range, and by dim of the view: stride class and canonical dim.
+GraphCanonicalView canonical(const View& v, GraphView* out) {
   GraphCanonicalView c;
   c.buffer = v.buffer;
   c.dtype = v.dtype;
@@ -200,6 +203,30 @@ int32_t Graph::view_id(const View& v, GraphView* out) {
     }
     out->canon[i] = static_cast<int8_t>(c.rank - 1);
   }
+  c.first_byte = c.last_byte = v.offset_bytes;
+  if (empty) return c;
+  const auto item = static_cast<int64_t>(dtype_size(v.dtype));
+  c.last_byte += item;
+  for (int i = 0; i < c.rank; ++i) {
+    const int64_t span = (c.sizes[i] - 1) * c.strides[i] * item;
+    (span < 0 ? c.first_byte : c.last_byte) += span;
+  }
+  return c;
+}
+
+bool disjoint(const GraphCanonicalView& x, const GraphCanonicalView& y) {
+  return x.last_byte <= y.first_byte || y.last_byte <= x.first_byte || disjoint_by_strides(x, y);
+}
+
+}  // namespace
+
+bool may_overlap(const View& a, const View& b) {
+  GraphView ignored;
+  return a.buffer == b.buffer && !disjoint(canonical(a, &ignored), canonical(b, &ignored));
+}
+
+int32_t Graph::view_id(const View& v, GraphView* out) {
+  GraphCanonicalView c = canonical(v, out);
   uint64_t hash = mix(static_cast<uint64_t>(v.buffer) << 8 | static_cast<uint64_t>(v.dtype), static_cast<uint64_t>(v.offset_bytes));
   for (int i = 0; i < c.rank; ++i)
     hash = mix(mix(hash, static_cast<uint64_t>(c.sizes[i])), static_cast<uint64_t>(c.strides[i]));
@@ -209,15 +236,6 @@ int32_t Graph::view_id(const View& v, GraphView* out) {
            equal_prefix(x.sizes.data(), c.sizes.data(), c.rank) && equal_prefix(x.strides.data(), c.strides.data(), c.rank);
   });
   if (found >= 0) return found;
-  const auto item = static_cast<int64_t>(dtype_size(v.dtype));
-  c.first_byte = c.last_byte = v.offset_bytes;
-  if (!empty) {
-    c.last_byte += item;
-    for (int i = 0; i < c.rank; ++i) {
-      const int64_t span = (c.sizes[i] - 1) * c.strides[i] * item;
-      (span < 0 ? c.first_byte : c.last_byte) += span;
-    }
-  }
   GraphBuffer& b = buffers_[v.buffer];
   c.next = b.first_view;
   const auto id = static_cast<int32_t>(views_.size());
@@ -286,8 +304,7 @@ AliasClass Graph::alias(int32_t a, int32_t b) const {
   const GraphCanonicalView &x = views_[a], &y = views_[b];
   if (x.buffer != y.buffer) return AliasClass::kDisjoint;
   if (buffers_[x.buffer].view_count > kMaxComparedViews) return AliasClass::kOverlapping;
-  if (x.last_byte <= y.first_byte || y.last_byte <= x.first_byte) return AliasClass::kDisjoint;
-  return disjoint_by_strides(x, y) ? AliasClass::kDisjoint : AliasClass::kOverlapping;
+  return disjoint(x, y) ? AliasClass::kDisjoint : AliasClass::kOverlapping;
 }
 
 void Graph::append_key(std::string* out) const {

@@ -78,6 +78,9 @@ struct GraphCanonicalView {
   int64_t first_byte = 0, last_byte = 0;  // touched range, last exclusive
 };
 
+// Whether two views of one buffer may share an element; exact for byte ranges and for rows of one pitch.
+bool may_overlap(const View& a, const View& b);
+
 class Graph {
  public:
   // Reuses the memory of an earlier analysis.

@@ -14,21 +14,18 @@ StatusOr<std::vector<Program>> lower_index(const Graph& graph, const RegionIr& i
     SlotBuilder& s = w.slots();
     DimMap placed;
     place_shape(graph.shape(full_shape(graph, op)), ir.frame, Span::kFull, &placed);
-    const std::vector<Group> groups = w.collapse(nodes);
+    // Duplicates meet along the indexed dim alone: its partitions run ascending, everything else in any order.
+    std::vector<Group> others, ordered;
+    for (const Group& g : w.collapse(nodes)) {
+      bool indexed = false;
+      for (int j = g.first; j <= g.last; ++j) indexed |= placed[j] == graph.attr(op, 0);
+      (indexed ? ordered : others).push_back(g);
+    }
     NestWriter nest(w);
-    const size_t n = groups.size();
-    AxisId free = 0;
-    for (size_t i = 0; i < n; ++i) {
-      bool ordered = false;
-      for (int j = groups[i].first; j <= groups[i].last; ++j) ordered |= placed[j] == graph.attr(op, 0);
-      const LoopKind kind = ordered ? LoopKind::kSequential : LoopKind::kParallel;
-      if (n == 1) nest.add_axis(AxisRole::kPartition, s.constant(1));
-      free = nest.add_axis(i + 1 == n ? AxisRole::kFree : i + 2 == n ? AxisRole::kPartition : AxisRole::kLoop, groups[i], kind);
-    }
-    if (n == 0) {
-      nest.add_axis(AxisRole::kPartition, s.constant(1));
-      free = nest.add_axis(AxisRole::kFree, s.constant(1));
-    }
+    for (size_t i = 0; i + 1 < others.size(); ++i) nest.add_axis(AxisRole::kLoop, others[i]);
+    if (ordered.empty()) nest.add_axis(AxisRole::kPartition, s.constant(1));
+    else nest.add_axis(AxisRole::kPartition, ordered[0], LoopKind::kSequential);
+    const AxisId free = others.empty() ? nest.add_axis(AxisRole::kFree, s.constant(1)) : nest.add_axis(AxisRole::kFree, others.back());
     nest.emit(nodes);
     nest.set_free_tile(free, 32);
     nest.close();

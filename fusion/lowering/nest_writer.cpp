@@ -67,6 +67,8 @@ TileShape NestWriter::access_shape(const Access& a) const {
   for (size_t i = 0; i < nest_.axes.size(); ++i)
     full |= nest_.axes[i].role == AxisRole::kFree && root_of_axis_[i] >= 0 && a.canon[root_of_axis_[i]] >= 0;
   if (a.index != kNoNode && tiles_[a.index].tile != kNone) full |= shape_of(a.index) == TileShape::kFull;
+  // What a matmul's block writes is a block.
+  if (a.store && nest_.has_matmul) full = true;
   return full ? TileShape::kFull : TileShape::kRow;
 }
 
@@ -128,7 +130,17 @@ void NestWriter::release(NodeId node) {
 void NestWriter::emit(const std::vector<NodeId>& nodes) {
   in_finish_ = false;
   count_uses(nodes);
-  for (const NodeId id : nodes) emit_node(id);
+  // Loads of one value a row come first: no store of the region writes what a load reads, but for the same place, and then
+  // the load is the earlier one.
+  std::vector<bool> done(ir_.nodes.size(), false);
+  for (const NodeId id : nodes) {
+    const Node& n = ir_.nodes[id];
+    if (n.kind != NodeKind::kLoad || ir_.accesses[n.access].index != kNoNode || access_shape(ir_.accesses[n.access]) != TileShape::kRow) continue;
+    done[id] = true;
+    emit_node(id);
+  }
+  for (const NodeId id : nodes)
+    if (!done[id]) emit_node(id);
 }
 
 void NestWriter::emit_finish(const std::vector<NodeId>& nodes) {

@@ -219,7 +219,16 @@ Ref OpBuilder::matmul(int a, int b) {
   m.psum = region_.add(n);
   ir.matmul = m;
   ir.has_matmul = true;
-  return {Ref::Kind::kNode, m.psum};
+  // Batch, rows and columns are loops of their own.
+  for (int j = 0; j + 1 < frame().rank; ++j)
+    if (placed[j] != placed[j + 1]) ir.pinned |= static_cast<uint8_t>(1 << j);
+  // PSUM is evicted once; the chain works on SBUF tiles.
+  Node evict;
+  evict.kind = NodeKind::kCopy;
+  evict.dtype = m.dtype;
+  evict.src[0] = {Ref::Kind::kNode, m.psum};
+  evict.op = index_;
+  return {Ref::Kind::kNode, region_.add(evict)};
 }
 
 // ---- Indexing: alone in its region ----

@@ -13,23 +13,51 @@ ProgramWriter::ProgramWriter(const Graph& graph, const RegionIr& ir, const Targe
   program_.op_count = static_cast<uint16_t>(std::max<size_t>(ir.ops.size(), 1));
 }
 
-SlotId ProgramWriter::root_size(int j) {
-  const ValueId want = ir_.frame.dim[j];
+SlotId ProgramWriter::find(ValueId value) {
+  if (value == kValueOne) return slots_.constant(1);
   for (size_t i = 0; i < ir_.arg_views.size(); ++i) {
     const GraphView* v = ir_.arg_views[i];
     if (!v) continue;
     const GraphShape& s = graph_.shape_of(*v);
     for (int d = 0; d < s.rank; ++d)
-      if (s.dim[d] == want) return slots_.size(static_cast<ArgId>(i), d);
+      if (s.dim[d] == value) return slots_.size(static_cast<ArgId>(i), d);
   }
-  fail(unimplemented("a size of the loop belongs to no argument"));
-  return slots_.constant(1);
+  for (size_t i = 0; i < ir_.arg_views.size(); ++i) {
+    const GraphView* v = ir_.arg_views[i];
+    if (!v) continue;
+    const GraphShape& s = graph_.shape_of(*v);
+    for (int last = 1; last < s.rank; ++last) {
+      if (s.prefix[last] != value) continue;
+      SlotId product = slots_.constant(1);
+      for (int d = 0; d <= last; ++d) product = slots_.mul(product, slots_.size(static_cast<ArgId>(i), d));
+      return product;
+    }
+  }
+  return kNoSlot;
 }
 
-SlotId ProgramWriter::size(int first, int last) {
+SlotId ProgramWriter::try_size(int first, int last) {
+  const Frame& f = ir_.frame;
   SlotId product = slots_.constant(1);
-  for (int j = first; j <= last; ++j) product = slots_.mul(product, root_size(j));
-  return product;
+  for (int j = first; j <= last && product != kNoSlot; ++j) {
+    const SlotId one = find(f.dim[j]);
+    product = one == kNoSlot ? kNoSlot : slots_.mul(product, one);
+  }
+  if (product != kNoSlot) return product;
+  // The dims belong to a temporary that has no argument; products of dims may still be known.
+  const SlotId whole = find(f.prefix[last]);
+  if (first == 0 || whole == kNoSlot) return whole;
+  const SlotId before = find(f.prefix[first - 1]);
+  return before == kNoSlot ? kNoSlot : slots_.floor_div(whole, before);
+}
+
+SlotId ProgramWriter::root_size(int j) { return size(j, j); }
+
+SlotId ProgramWriter::size(int first, int last) {
+  const SlotId s = try_size(first, last);
+  if (s != kNoSlot) return s;
+  fail(unimplemented("a size of the loop belongs to no argument"));
+  return slots_.constant(1);
 }
 
 SlotId ProgramWriter::size(const std::vector<Group>& groups) {

@@ -43,6 +43,9 @@ class ProgramWriter {
 
  private:
   SlotId root_size(int j);
+  // A slot that holds the number behind a value id, from any view argument; kNoSlot where none has it.
+  SlotId find(ValueId value);
+  SlotId try_size(int first, int last);
 
   const Graph& graph_;
   const RegionIr& ir_;

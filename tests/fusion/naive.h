@@ -260,35 +260,40 @@ class Naive {
         if (op_.id == OpId::k_layer_norm && !absent(2)) r += value(2, i, x);
         return r;
       };
+      double p = 0, q = 0;  // what the whole row gives
+      const auto g = [&](size_t i) { return v[i] * (absent(4) ? 1 : value(4, row[i], x)); };
+      const auto xhat = [&](size_t i) { return (at(in(1).view, row[i]) - p) * q; };
+      double mean_g = 0, mean_gx = 0;
+      switch (op_.id) {
+        case OpId::k_softmax:
+        case OpId::k_log_softmax: p = total([&](size_t i) { return std::exp(v[i] - hi); }); break;
+        case OpId::k_softmax_backward: p = total([&](size_t i) { return v[i] * u[i]; }); break;
+        case OpId::k_log_softmax_backward: p = total([&](size_t i) { return v[i]; }); break;
+        case OpId::k_layer_norm:
+          p = total([&](size_t i) { return v[i]; }) / n;
+          q = 1 / std::sqrt(total([&](size_t i) { return (v[i] - p) * (v[i] - p); }) / n + in(3).scalar.to_f64());
+          stats.push_back({p, q});
+          break;
+        case OpId::k_rms_norm:
+          q = 1 / std::sqrt(total([&](size_t i) { return v[i] * v[i]; }) / n + in(2).scalar.to_f64());
+          stats.push_back({q, 0});
+          break;
+        case OpId::k_layer_norm_backward:
+          p = at(in(2).view, static_cast<int64_t>(k)), q = at(in(3).view, static_cast<int64_t>(k));
+          mean_g = total(g) / n, mean_gx = total([&](size_t i) { return g(i) * xhat(i); }) / n;
+          break;
+        default: return false;
+      }
       for (size_t j = 0; j < row.size(); ++j) {
         double r = 0;
         switch (op_.id) {
-          case OpId::k_softmax: r = std::exp(v[j] - hi) / total([&](size_t i) { return std::exp(v[i] - hi); }); break;
-          case OpId::k_log_softmax: r = v[j] - hi - std::log(total([&](size_t i) { return std::exp(v[i] - hi); })); break;
-          case OpId::k_softmax_backward: r = (v[j] - total([&](size_t i) { return v[i] * u[i]; })) * u[j]; break;
-          case OpId::k_log_softmax_backward: r = v[j] - std::exp(u[j]) * total([&](size_t i) { return v[i]; }); break;
-          case OpId::k_layer_norm: {
-            const double mean = total([&](size_t i) { return v[i]; }) / n;
-            const double var = total([&](size_t i) { return (v[i] - mean) * (v[i] - mean); }) / n;
-            const double rstd = 1 / std::sqrt(var + in(3).scalar.to_f64());
-            r = affine((v[j] - mean) * rstd, row[j]);
-            if (j == 0) stats.push_back({mean, rstd});
-            break;
-          }
-          case OpId::k_rms_norm: {
-            const double rstd = 1 / std::sqrt(total([&](size_t i) { return v[i] * v[i]; }) / n + in(2).scalar.to_f64());
-            r = affine(v[j] * rstd, row[j]);
-            if (j == 0) stats.push_back({rstd, 0});
-            break;
-          }
-          case OpId::k_layer_norm_backward: {
-            const double mean = at(in(2).view, static_cast<int64_t>(k)), rstd = at(in(3).view, static_cast<int64_t>(k));
-            const auto g = [&](size_t i) { return v[i] * (absent(4) ? 1 : value(4, row[i], x)); };
-            const auto xhat = [&](size_t i) { return (at(in(1).view, row[i]) - mean) * rstd; };
-            r = (g(j) - total(g) / n - xhat(j) * total([&](size_t i) { return g(i) * xhat(i); }) / n) * rstd;
-            break;
-          }
-          default: return false;
+          case OpId::k_softmax: r = std::exp(v[j] - hi) / p; break;
+          case OpId::k_log_softmax: r = v[j] - hi - std::log(p); break;
+          case OpId::k_softmax_backward: r = (v[j] - p) * u[j]; break;
+          case OpId::k_log_softmax_backward: r = v[j] - std::exp(u[j]) * p; break;
+          case OpId::k_layer_norm: r = affine((v[j] - p) * q, row[j]); break;
+          case OpId::k_rms_norm: r = affine(v[j] * q, row[j]); break;
+          default: r = (g(j) - mean_g - xhat(j) * mean_gx) * q; break;
         }
         out[static_cast<size_t>(row[j])] = r;
       }

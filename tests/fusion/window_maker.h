@@ -158,6 +158,13 @@ class WindowMaker {
   // Appends an op as a binding would, after the check.
   uint32_t op(OpId id, const std::vector<WindowOperand>& inputs, const std::vector<View>& outputs,
               const std::vector<int64_t>& attrs = {}, DType compute = DType::kInvalid) {
+    const Status s = try_op(id, inputs, outputs, attrs, compute);
+    REQUIRE_MESSAGE(s.ok(), s.message());
+    return static_cast<uint32_t>(w.ops.size() - 1);
+  }
+  // Leaves the window as it was where the check refuses.
+  Status try_op(OpId id, const std::vector<WindowOperand>& inputs, const std::vector<View>& outputs,
+                const std::vector<int64_t>& attrs = {}, DType compute = DType::kInvalid) {
     WindowOp o;
     o.id = id;
     o.compute = compute;
@@ -172,9 +179,12 @@ class WindowMaker {
     for (const int64_t a : attrs) w.attrs.push_back(a);
     w.ops.push_back(o);
     const auto index = static_cast<uint32_t>(w.ops.size() - 1);
-    const Status s = check_op(w, index, false);
-    REQUIRE_MESSAGE(s.ok(), s.message());
-    return index;
+    Status s = check_op(w, index, false);
+    if (s.ok()) return s;
+    w.operands.resize(o.first_operand);
+    w.attrs.resize(o.first_attr);
+    w.ops.pop_back();
+    return s;
   }
   std::string key(std::string_view policy = "greedy") const {
     std::string k;
