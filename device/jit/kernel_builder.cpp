@@ -5,17 +5,16 @@
 #include <cstddef>
 #include <cstring>
 
+#include "device/jit/coverage.h"
+
 namespace nax::jit {
 namespace {
-
-bool is_row(TileShape shape) { return shape == TileShape::kRow || shape == TileShape::kOne; }
 
 class KernelBuilder {
  public:
   KernelBuilder(const LaneProgram& lanes, HostIsa isa, llvm::Module& module, SymbolMap& symbols)
       : p_(lanes), b_(module.getContext(), isa), ir_(b_, module, symbols), module_(module) {}
 
-  Status check(std::vector<InnerStride>& inner);
   void build(const std::string& name);
 
  private:
@@ -39,8 +38,6 @@ class KernelBuilder {
     }
   };
 
-  Status check_op(const LaneOp& op) const;
-  bool loop_access(const LaneAccess& a) const { return a.source != AccessSource::kIndex && !is_row(a.shape); }
 
   llvm::Value* i64(int64_t c) { return b_.getInt64(static_cast<uint64_t>(c)); }
   llvm::Value* load_field(llvm::Value* base, size_t offset, llvm::Type* type) {
@@ -99,56 +96,6 @@ class KernelBuilder {
   std::vector<int> stream_of_op_, stream_of_value_;
   std::vector<Reduction> reductions_;
 };
-
-// ---- What is covered ----
-
-Status missing(const char* what) { return unimplemented(std::string("the JIT does not cover ") + what); }
-
-Status KernelBuilder::check_op(const LaneOp& op) const {
-  switch (op.kind) {
-    case LaneOpKind::kScan: return missing("scans");
-    case LaneOpKind::kPhilox: return missing("random bits");
-    case LaneOpKind::kReduce:
-      if (op.order != ReduceOrder::kRow) return missing("tree reductions");
-      break;
-    case LaneOpKind::kPartitionReduce:
-      if (op.order != ReduceOrder::kColumn) return missing("tree partition reductions");
-      break;
-    default: break;
-  }
-  if (op.access >= 0) {
-    const LaneAccess& a = p_.accesses[static_cast<size_t>(op.access)];
-    if (a.index_value >= 0) return missing("indirect accesses");
-    if (a.hbm.accumulate) return missing("accumulating stores");
-  }
-  return {};
-}
-
-Status KernelBuilder::check(std::vector<InnerStride>& inner) {
-  if (p_.stages.empty()) return missing("programs without ops");
-  bool any_strip = false;
-  for (const LaneStage& stage : p_.stages) any_strip |= !stage.strip_ops.empty();
-  if (!any_strip) return missing("programs on row values alone");
-  for (const LaneValue& v : p_.values)
-    if (v.shape == TileShape::kColumn) return missing("column tiles outside of finish");
-  for (const LaneOp& op : p_.ops) NAX_RETURN_IF_ERROR(check_op(op));
-  // Tail groups are read before anything of them is written.
-  for (const LaneStage& stage : p_.stages)
-    for (size_t i = 0; i < stage.strip_ops.size(); ++i)
-      for (size_t j = i + 1; j < stage.strip_ops.size(); ++j) {
-        const LaneOp& store = p_.ops[static_cast<size_t>(stage.strip_ops[i])];
-        const LaneOp& load = p_.ops[static_cast<size_t>(stage.strip_ops[j])];
-        if (store.kind != LaneOpKind::kStore || load.kind != LaneOpKind::kLoad) continue;
-        const LaneAccess& to = p_.accesses[static_cast<size_t>(store.access)];
-        const LaneAccess& from = p_.accesses[static_cast<size_t>(load.access)];
-        if (from.source == AccessSource::kHbm && to.hbm.arg == from.hbm.arg) return missing("a load after a store to the same argument");
-      }
-  inner.assign(p_.accesses.size(), InnerStride::kAny);
-  for (size_t i = 0; i < p_.accesses.size(); ++i)
-    if (loop_access(p_.accesses[i]))
-      inner[i] = p_.accesses[i].inner == InnerStride::kZero && !p_.accesses[i].store ? InnerStride::kZero : InnerStride::kUnit;
-  return {};
-}
 
 // ---- Function, rows and stages ----
 
@@ -330,7 +277,7 @@ void KernelBuilder::collect_streams(const LaneStage& stage) {
     if (op.kind == LaneOpKind::kLoad || op.kind == LaneOpKind::kStore) {
       const LaneAccess& a = p_.accesses[static_cast<size_t>(op.access)];
       const bool store = op.kind == LaneOpKind::kStore;
-      if (loop_access(a) && (store || a.inner != InnerStride::kZero))
+      if (walks_along(a) && (store || a.inner != InnerStride::kZero))
         stream_of_op_[static_cast<size_t>(i)] =
             static_cast<int>(add_stream(row_pointer(op.access), ir_.memory_type(memory_dtype(a)), !store, store));
     } else if (op.kind == LaneOpKind::kPartitionReduce) {
@@ -531,9 +478,9 @@ void KernelBuilder::emit_group_op(size_t index, const LaneOp& op, llvm::Value* f
 
 Status build_kernel(const LaneProgram& lanes, HostIsa isa, const std::string& name, llvm::Module& module, SymbolMap& symbols,
                     std::vector<InnerStride>& inner) {
-  KernelBuilder builder(lanes, isa, module, symbols);
-  NAX_RETURN_IF_ERROR(builder.check(inner));
-  builder.build(name);
+  NAX_RETURN_IF_ERROR(check_coverage(lanes));
+  inner = demanded_strides(lanes);
+  KernelBuilder(lanes, isa, module, symbols).build(name);
   return {};
 }
 

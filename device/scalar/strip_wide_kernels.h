@@ -93,7 +93,7 @@ constexpr StripTableI32 make_i32_table() {
     constexpr auto Op = static_cast<ScalarOp>(Number);
     for_each_form<Op>([&]<unsigned Form> {
       auto& row = table.fn[Number][Form];
-      if constexpr (wide_entry<int32_t, Op, Form>() != nullptr) {
+      if constexpr (scalar::is_inline(Op, Lane::kI32) || is_called(Op, Lane::kI32)) {
         row[kRoundNone] = wide_entry<int32_t, Op, Form>();
         if constexpr (is_bool_result(Op)) {
           row[kRoundBool] = row[kRoundNone];
