@@ -36,7 +36,12 @@ class Maker {
     for (const Axis& a : axes_) p_.nests[0].axes.push_back(a);
     for (int i = 0; i < loads; ++i) add_load();
     const int ops = 1 + below(9);
-    for (int i = 0; i < ops; ++i) add_op();
+    for (int i = 0; i < ops; ++i) {
+      add_op();
+      // Loads and stores in between: of new memory, or of what is loaded or stored already.
+      if (chance(15)) add_store(&nest().body, pick_any());
+      if (chance(15)) add_load();
+    }
     if (kind_ == Kind::kColumns) add_columns();
     const int stores = 1 + below(3);
     for (int i = 0; i < stores; ++i) add_store(&nest().body, pick_any());
@@ -92,6 +97,21 @@ class Maker {
     for (int i = 0; i < loops; ++i) add(AxisRole::kLoop, LoopKind::kParallel, false);
     if (partition) add(AxisRole::kPartition, kind_ == Kind::kColumns ? LoopKind::kCarried : LoopKind::kParallel, chance(30));
     for (int i = 0; i < frees; ++i) add(AxisRole::kFree, LoopKind::kParallel, i + 1 == frees);
+    split_axis();
+  }
+
+  // Now and then one axis is the inner part of another, with a tail.
+  void split_axis() {
+    if (!chance(20) || axes_.size() < 2) return;
+    const size_t inner = 1 + static_cast<size_t>(below(static_cast<int>(axes_.size()) - 1));
+    const size_t outer = static_cast<size_t>(below(static_cast<int>(inner)));
+    if (axes_[outer].role == AxisRole::kFree) return;
+    int frees = 0;
+    for (const Axis& a : axes_) frees += a.role == AxisRole::kFree;
+    if (axes_[inner].role == AxisRole::kFree && frees != 1) return;
+    if (kind_ == Kind::kColumns && axes_[inner].role != AxisRole::kPartition) return;
+    axes_[inner].split_outer = static_cast<AxisId>(outer);
+    axes_[inner].split_limit = constant(static_cast<int64_t>(rng_() % static_cast<uint64_t>(extents_[outer] * extents_[inner] + 1)));
   }
 
   bool spans(TileShape shape, size_t axis) const {
@@ -161,6 +181,18 @@ class Maker {
     i.opcode = Opcode::kDmaLoad;
     i.engine = Engine::kDMA;
     const TileShape shape = chance(70) ? TileShape::kFull : chance(70) ? TileShape::kRow : TileShape::kOne;
+    if (chance(20)) {
+      for (const Instr& old : nest().body) {
+        const TileId t = old.opcode == Opcode::kDmaLoad ? old.dst : old.opcode == Opcode::kDmaStore ? old.src[0].id : kNone;
+        if (t == kNone || info(t).shape != shape || chance(30)) continue;
+        i.hbm = old.hbm;
+        p_.args[static_cast<size_t>(i.hbm.arg)].read = true;
+        const DType memory = p_.args[static_cast<size_t>(i.hbm.arg)].dtype;
+        i.dst = tile(chance(70) ? memory : dtype(), shape);
+        push(i);
+        return;
+      }
+    }
     const DType memory = dtype();
     i.dst = tile(chance(70) ? memory : dtype(), shape);
     i.hbm = access(memory, shape, false);

@@ -346,7 +346,15 @@ class Evaluator {
     first_row_ = r0;
     tiles_.assign(nest_->tiles.size(), {});
     if (nest_->has_matmul) matmul();
-    for (const Instr& i : nest_->body) step(i);
+    // Without rows there is no partition tile, and the body (with its `finish`, if no reduction carries) does not run.
+    const bool carried = partition_ >= 0 && nest_->axes[static_cast<size_t>(partition_)].kind == LoopKind::kCarried;
+    for (const Instr& i : nest_->body) {
+      const bool one = i.opcode == Opcode::kDmaStore ? nest_->tiles[static_cast<size_t>(i.src[0].id)].shape == TileShape::kOne
+                                                     : nest_->tiles[static_cast<size_t>(i.dst)].shape == TileShape::kOne;
+      if (rows_.empty() && one && i.opcode != Opcode::kPartitionReduce) continue;
+      step(i);
+    }
+    if (rows_.empty() && !carried) return;
     for (const Instr& i : nest_->finish) step(i);
   }
 
