@@ -13,6 +13,7 @@
 #include "device/interpreter/interpreter.h"
 #include "device/isa/slots.h"
 #include "device/isa/text.h"
+#include "device/targets/fit.h"
 #include "device/targets/target.h"
 #include "fusion/op_table.h"
 #include "fusion/plan.h"
@@ -219,6 +220,17 @@ inline RunResult run_plan(const Window& w, const WindowPlan& plan, Memory& memor
       std::vector<int64_t> slots(p.slots.size());
       evaluate_slots(p, cells.data(), slots.data());
       if (!guards_hold(p, slots.data())) continue;
+      // Every program that may run fits the target and stays inside its buffers.
+      const Status fit = check_fit(p, slots.data(), trn2());
+      REQUIRE_MESSAGE(fit.ok(), fit.message() << "\n" << to_text(p));
+      std::vector<ArgBounds> bounds(p.args.size());
+      for (size_t a = 0; a < launch.args.size(); ++a) {
+        ArgValue ignored;
+        const BufferIndex buffer = bind_arg(w, launch.args[a], &ignored);
+        if (buffer >= 0) bounds[a] = {row[a].offset_bytes, static_cast<int64_t>(memory[buffer].size())};
+      }
+      const Status inside = check_bounds(p, slots.data(), bounds.data());
+      REQUIRE_MESSAGE(inside.ok(), inside.message() << "\n" << to_text(p));
       if (chosen && variant < static_cast<int>(i)) break;
       chosen = &p;
       program = launch.programs[i];
