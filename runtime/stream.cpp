@@ -22,11 +22,26 @@ const void* this_thread() {
 
 // Below this an inline run is shorter than what a wait hook costs (in the binding: giving up and taking the GIL).
 constexpr uint64_t kHookWork = 1 << 16;  // elements or multiply-adds / 8
+// A loop that never synchronizes is cut where it comes round, not wherever the budget ends: at the first return of the
+// anchor op after this many ops. Otherwise its windows would drift, and each be new.
+constexpr uint32_t kRepeatOps = 256;
 constexpr uint32_t kMaxOperands = 16;
 constexpr uint32_t kMaxAttrs = 32;
 
 Status bad_operand(uint32_t index, bool output, const std::string& what) {
   return invalid_argument((output ? "output " : "input ") + std::to_string(index) + ": " + what);
+}
+
+// Tells ops of a loop body apart, cheaply: what, from which line, how large. Equal for equal steps.
+uint64_t rough_identity(const nax_op& op) {
+  uint64_t h = op.id * uint64_t{0x9e3779b97f4a7c15} + op.origin;
+  if (op.output_count) {
+    const nax_operand& o = op.outputs[0];
+    for (int32_t d = 0; d < o.rank && d < kMaxRank; ++d)
+      h = (h ^ static_cast<uint64_t>(o.sizes[d])) * uint64_t{0xff51afd7ed558ccd};
+    h += static_cast<uint64_t>(o.dtype);
+  }
+  return h | 1;  // 0 is "none"
 }
 
 bool is_matmul(uint32_t id) {
@@ -188,6 +203,7 @@ Status Stream::record(const nax_op& op) {
   uint64_t ticket = 0, estimate = 0;
   {
     std::lock_guard lock(mutex_);
+    if (!rules.one_op) cut_at_repeat(op);
     WindowWork& work = *open_;
     const size_t ops = work.window.ops.size(), operands = work.window.operands.size(), attrs = work.window.attrs.size(),
                  buffers = work.buffers.size();
@@ -255,7 +271,20 @@ Status Stream::record(const nax_op& op) {
   return {};
 }
 
+void Stream::cut_at_repeat(const nax_op& op) {
+  const uint64_t identity = rough_identity(op);
+  if (anchor_ == 0) {
+    anchor_ = identity;
+    since_anchor_ = 0;
+  } else if (since_anchor_ >= kRepeatOps && identity == anchor_) {
+    cut_locked(CutReason::k_repeat, HardwareQueue::Start::kNow);
+    since_anchor_ = 0;
+  }
+  ++since_anchor_;
+}
+
 uint64_t Stream::cut_locked(CutReason reason, HardwareQueue::Start start) {
+  if (reason != CutReason::k_repeat && reason != CutReason::k_ops && reason != CutReason::k_bytes) anchor_ = 0;
   WindowWork& work = *open_;
   if (work.window.ops.empty()) {
     take_releases();

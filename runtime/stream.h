@@ -59,6 +59,7 @@ class Stream {
  private:
   ~Stream();
   uint64_t cut_locked(CutReason reason, HardwareQueue::Start start);
+  void cut_at_repeat(const nax_op& op);
   Status append_locked(const nax_op& op, WindowWork& work);
   Status append_operand(const nax_operand& operand, bool output, WindowWork& work);
   int32_t intern(Buffer* buffer, WindowWork& work);
@@ -77,6 +78,9 @@ class Stream {
   uint64_t next_tag_ = 1;
   uint64_t sequence_ = 0;
   uint64_t window_bytes_ = 0;  // of buffers that the open window writes
+  // Where a repeating program repeats: the first op after a cut that the program asked for, and how many ops ago it was.
+  uint64_t anchor_ = 0;
+  uint32_t since_anchor_ = 0;
 };
 
 }  // namespace nax

@@ -150,6 +150,18 @@ TEST_CASE("a policy that fails is replaced by one op a program") {
   for (const Tensor& t : {a, b}) device.release(t);
 }
 
+TEST_CASE("a reserve that fails once is tried again after pending work") {
+  Device device(Mode::kAdaptive);
+  const Tensor a = device.tensor(iota(8), {8});
+  device->hbm().set_fail_reserve_at(1);
+  device.mul(a, 2, a);
+  const Tensor b = device.empty({8});
+  CHECK(device.stat("cuts.out_of_memory") == 1);
+  device.mul(a, 2, b);
+  CHECK(device.read(b) == iota(8, 0, 4));
+  for (const Tensor& t : {a, b}) device.release(t);
+}
+
 TEST_CASE("HBM exhausted: pending work is finished first, then the call fails, then all goes on") {
   Settings settings = quiet_settings(Mode::kAdaptive);
   settings.hbm_bytes = 4 << 20;

@@ -91,6 +91,25 @@ TEST_CASE("a loop whose scalar changes makes no plan after the first step") {
   for (const Tensor& t : {w, g}) device.release(t);
 }
 
+TEST_CASE("a loop that never synchronizes is cut where it comes round") {
+  for (int body : {30, 300, 700}) {
+    CAPTURE(body);
+    Device device(Mode::kAdaptive);
+    const Tensor a = device.tensor(iota(64, 1), {64}), b = device.empty({64}), c = device.empty({64});
+    const int steps = 6000 / body + 20;
+    for (int step = 0; step < steps; ++step) {
+      device.add(a, a, b, 0.001 * step);  // the one op of its kind
+      for (int i = 1; i < body; ++i) device.mul(i % 2 ? b : c, 0.5, i % 2 ? c : b);
+    }
+    check_ok(device->synchronize());
+    CHECK(device.stat("cuts.repeat") > 10);
+    CHECK(device.stat("windows") > 20);
+    // The first step (its buffers are new), one or two windows a step, and the last, shorter one.
+    CHECK(device.stat("plan_misses") <= 5);
+    for (const Tensor& t : {a, b, c}) device.release(t);
+  }
+}
+
 TEST_CASE("other sizes of a pattern use the same plan") {
   Device device(Mode::kAdaptive);
   double programs = 0;
