@@ -15,7 +15,8 @@
 //   to_float(i), to_int(x)   fp32 only: lane-wise conversions (to_int truncates)
 // integer values moreover & | ^ ~, shl(x, k) shr(x, k) for constant k (shr is arithmetic), shl_by(x, y) shr_by(x, y) for
 //   variable 0 <= y < width, kWidth.
-// Coefficients are minimax fits on the stated intervals (relative error of the result, before fp32 rounding).
+// Coefficients are minimax fits (fit_coefficients.py) on the stated intervals: relative error of the result, before fp32
+// rounding.
 #pragma once
 
 #include <limits>
