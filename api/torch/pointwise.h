@@ -64,4 +64,15 @@ void run_shaped(nax_op_id id, at::Tensor& out, bool predicate, const ShapeFn& sh
   fall_back<AtenOut>(args..., out);
 }
 
+// The same for structured ops without a TensorIterator; the output's dtype is the compute dtype unless given. The shape
+// rule has run: `out` is what it made.
+template <class AtenOut, class InputsFn, class... Args>
+void run_or_fall_back(nax_op_id id, c10::ScalarType compute, at::Tensor& out, const InputsFn& inputs,
+                      const Args&... args) {
+  if (out.numel() == 0) return;
+  Op op(id, compute);
+  inputs(op);
+  if (!op.out(out).record()) fall_back<AtenOut>(args..., out);
+}
+
 }  // namespace nax::binding

@@ -119,7 +119,7 @@ struct Accumulate {
   }
   static Tensor functional(const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& value) {
     Tensor out;
-    if (is_plain_float(self) && joins(self, a) && joins(self, b) && !value.isComplex()) {
+    if (is_plain_float(self) && is_neuron(a) && is_neuron(b) && joins(self, a) && joins(self, b) && !value.isComplex()) {
       out = empty_like_tensor(self, self.scalar_type());
       Op op(kId, self.scalar_type());
       op.in(self).in(a).in(b).in(value);
@@ -130,7 +130,8 @@ struct Accumulate {
     return out;
   }
   static Tensor& in_place(Tensor& self, const Tensor& a, const Tensor& b, const Scalar& value) {
-    if (is_plain_float(self) && joins_in_place(self, a) && joins_in_place(self, b) && !value.isComplex()) {
+    if (is_plain_float(self) && is_neuron(a) && is_neuron(b) && joins_in_place(self, a) && joins_in_place(self, b) &&
+        !value.isComplex()) {
       Op op(kId, self.scalar_type());
       op.in(self).in(a).in(b).in(value);
       run<AtenOut>(op, self, self, a, b, value);

@@ -134,6 +134,12 @@ Op& Op::out(const at::Tensor& t) {
   return *this;
 }
 
+Op& Op::out_view(const nax_operand& operand, c10::DeviceIndex device) {
+  output_[outputs_++] = operand;
+  device_ = device;
+  return *this;
+}
+
 Op& Op::attr(int64_t value) {
   attr_[attrs_++] = value;
   return *this;

@@ -33,6 +33,7 @@ class Op {
   Op& absent();
   Op& optional(const at::Tensor& t) { return t.defined() ? in(t) : absent(); }
   Op& out(const at::Tensor& t);
+  Op& out_view(const nax_operand& operand, c10::DeviceIndex device);
   Op& attr(int64_t value);
 
   [[nodiscard]] bool record();

@@ -38,7 +38,8 @@ void check_argument(nax_status* status) {
 
 bool declined(nax_status* status) {
   if (status == nullptr) return false;
-  if (nax_status_code(status) != NAX_UNIMPLEMENTED) raise(status, false);
+  const nax_code code = nax_status_code(status);
+  if (code != NAX_UNIMPLEMENTED && code != NAX_INVALID_ARGUMENT) raise(status, false);
   nax_status_destroy(status);
   return true;
 }

@@ -19,7 +19,8 @@ void check_argument(nax_status* status);
 // For paths that must not throw.
 inline void ignore(nax_status* status) { nax_status_destroy(status); }
 
-// True if the core declined the op for want of a lowering; destroys the status then. Other failures throw.
+// True if the core declined the op: it has no lowering, or its rules are narrower than PyTorch's, whose own checks the
+// binding has run by then. Destroys the status. Other failures throw.
 bool declined(nax_status* status);
 
 }  // namespace nax::binding
