@@ -31,8 +31,10 @@ void learn_outer(const GraphShape& s, Frame* f) {
 }
 
 bool same_kind_of_space(const Graph& graph, const GraphOp& a, const GraphOp& b) {
-  return op_info(a.id)->kind == op_info(b.id)->kind && full_shape(graph, a) == full_shape(graph, b) &&
-         op_info(a.id)->shape == op_info(b.id)->shape && reduced_dims(graph, a) == reduced_dims(graph, b) &&
+  return op_info(a.id)->kind == op_info(b.id)->kind &&
+         full_shape(graph, a) == full_shape(graph, b) &&
+         op_info(a.id)->shape == op_info(b.id)->shape &&
+         reduced_dims(graph, a) == reduced_dims(graph, b) &&
          graph.output(a, 0).view.shape == graph.output(b, 0).view.shape;
 }
 
@@ -77,9 +79,12 @@ bool place_shape(const GraphShape& shape, const Frame& frame, Span space, DimMap
 
 uint8_t reduced_dims(const Graph& graph, const GraphOp& op) {
   const OpInfo& info = *op_info(op.id);
-  const int rank = op.input_count > 0 && graph.input(op, 0).cls == OperandClass::kTensor ? graph.input(op, 0).view.rank : 0;
+  const int rank = op.input_count > 0 && graph.input(op, 0).cls == OperandClass::kTensor
+                       ? graph.input(op, 0).view.rank
+                       : 0;
   switch (info.shape) {
-    case ShapeRule::kReduce: return static_cast<uint8_t>(graph.attr(op, 0));
+    case ShapeRule::kReduce:
+      return static_cast<uint8_t>(graph.attr(op, 0));
     case ShapeRule::kNorm:
     case ShapeRule::kNormBackward: {
       const auto n = static_cast<int>(graph.attr(op, 0));
@@ -89,7 +94,8 @@ uint8_t reduced_dims(const Graph& graph, const GraphOp& op) {
       if (info.kind == OpKind::kRow || info.kind == OpKind::kScan)
         return rank == 0 ? 0 : static_cast<uint8_t>(1 << graph.attr(op, 0));
       return 0;
-    default: return 0;
+    default:
+      return 0;
   }
 }
 
@@ -120,22 +126,31 @@ Frame frame_of_op(const Graph& graph, const GraphOp& op) {
   const int32_t shape = full_shape(graph, op);
   set_root(graph, shape, reduced_dims(graph, op), &f);
   switch (info.kind) {
-    case OpKind::kPointwise: f.kind = RegionKind::kPointwise; break;
+    case OpKind::kPointwise:
+      f.kind = RegionKind::kPointwise;
+      break;
     case OpKind::kReduction:
     case OpKind::kRow:
       f.kind = is_row_rule(graph, op) ? RegionKind::kRow : RegionKind::kColumn;
-      if (info.shape == ShapeRule::kReduce) learn_outer(graph.shape_of(graph.output(op, 0).view), &f);
+      if (info.shape == ShapeRule::kReduce)
+        learn_outer(graph.shape_of(graph.output(op, 0).view), &f);
       if (op.output_count > 1) learn_outer(graph.shape_of(graph.output(op, 1).view), &f);
       break;
-    case OpKind::kMatmul: f.kind = RegionKind::kMatmul; break;
+    case OpKind::kMatmul:
+      f.kind = RegionKind::kMatmul;
+      break;
     case OpKind::kScan:
-    case OpKind::kIndex: f.kind = RegionKind::kSolo; break;
+    case OpKind::kIndex:
+      f.kind = RegionKind::kSolo;
+      break;
   }
-  if (graph.shape(shape).empty && f.kind != RegionKind::kRow && f.kind != RegionKind::kColumn) f.kind = RegionKind::kSolo;
+  if (graph.shape(shape).empty && f.kind != RegionKind::kRow && f.kind != RegionKind::kColumn)
+    f.kind = RegionKind::kSolo;
   return f;
 }
 
-bool place_operand(const Graph& graph, const GraphOp& op, int operand, const Frame& frame, Placement* out) {
+bool place_operand(const Graph& graph, const GraphOp& op, int operand, const Frame& frame,
+                   Placement* out) {
   const OpInfo& info = *op_info(op.id);
   const GraphView& v = graph.operand(op, operand).view;
   const bool output = operand >= op.input_count;
@@ -164,15 +179,18 @@ bool place_operand(const Graph& graph, const GraphOp& op, int operand, const Fra
       if (!output) return false;
       break;
     case ShapeRule::kScatterAdd:
-    case ShapeRule::kIndexAdd: return false;
-    default: break;
+    case ShapeRule::kIndexAdd:
+      return false;
+    default:
+      break;
   }
   const GraphShape& s = graph.shape(shape);
   DimMap placed;
   if (space == Span::kFull) {
     // A pointwise op over the outer dims alone is a row op.
     if (!place_shape(s, frame, Span::kFull, &placed)) {
-      if (info.kind != OpKind::kPointwise || frame.kind != RegionKind::kRow || !place_shape(s, frame, Span::kRow, &placed))
+      if (info.kind != OpKind::kPointwise || frame.kind != RegionKind::kRow ||
+          !place_shape(s, frame, Span::kRow, &placed))
         return false;
       space = Span::kRow;
     }
@@ -239,14 +257,17 @@ bool RegionFrame::admit(const Graph& graph, uint32_t index, const char** reason)
   Frame next = frame_;
   if (is_reducing(op)) {
     const Frame own = frame_of_op(graph, op);
-    if (frame_.kind == RegionKind::kMatmul) return refuse("a reduction does not fit a matmul's output loop");
-    if (frame_.kind != RegionKind::kPointwise && frame_.kind != own.kind) return refuse("row and column reductions need different loops");
+    if (frame_.kind == RegionKind::kMatmul)
+      return refuse("a reduction does not fit a matmul's output loop");
+    if (frame_.kind != RegionKind::kPointwise && frame_.kind != own.kind)
+      return refuse("row and column reductions need different loops");
     if (frame_.kind == RegionKind::kPointwise) {
       // The reduction decides the loops; the finer of the two shapes is the root.
       next = own;
       DimMap placed;
       if (!place_shape(graph.shape(frame_.root), own, Span::kFull, &placed)) {
-        if (!place_shape(graph.shape(shape), frame_, Span::kFull, &placed)) return refuse("iteration spaces differ");
+        if (!place_shape(graph.shape(shape), frame_, Span::kFull, &placed))
+          return refuse("iteration spaces differ");
         uint8_t mask = 0;
         const GraphShape& root = graph.shape(frame_.root);
         for (int d = 0, j = 0; d < root.rank; ++d) {
@@ -255,7 +276,8 @@ bool RegionFrame::admit(const Graph& graph, uint32_t index, const char** reason)
           ++j;
         }
         set_root(graph, frame_.root, mask, &next);
-        if (next.rank - std::popcount(next.row) != own.rank - std::popcount(own.row)) next.outer_prefix = Frame().outer_prefix;
+        if (next.rank - std::popcount(next.row) != own.rank - std::popcount(own.row))
+          next.outer_prefix = Frame().outer_prefix;
       }
     }
   } else if (!fits(graph, next, index)) {
@@ -263,7 +285,8 @@ bool RegionFrame::admit(const Graph& graph, uint32_t index, const char** reason)
     Frame own;
     set_root(graph, shape, 0, &own);
     DimMap placed;
-    if (frame_.kind == RegionKind::kColumn || !place_shape(graph.shape(frame_.root), own, Span::kFull, &placed))
+    if (frame_.kind == RegionKind::kColumn ||
+        !place_shape(graph.shape(frame_.root), own, Span::kFull, &placed))
       return refuse("iteration spaces differ");
     const GraphShape& old = graph.shape(frame_.root);
     own.kind = frame_.kind;
@@ -272,12 +295,14 @@ bool RegionFrame::admit(const Graph& graph, uint32_t index, const char** reason)
       if (old.dim[d] != kValueOne) root_of_dim[d] = static_cast<int8_t>(j++);
     for (int j = 0; j < own.rank; ++j)
       if (frame_.row >> root_of_dim[placed[j]] & 1) own.row |= static_cast<uint8_t>(1 << j);
-    if (own.rank - std::popcount(own.row) == frame_.rank - std::popcount(frame_.row)) own.outer_prefix = frame_.outer_prefix;
+    if (own.rank - std::popcount(own.row) == frame_.rank - std::popcount(frame_.row))
+      own.outer_prefix = frame_.outer_prefix;
     next = own;
   }
   if (frame_.kind == RegionKind::kColumn || next.kind == RegionKind::kColumn) {
     Placement p;
-    if (!is_reducing(op) && (!place_operand(graph, op, op.input_count, next, &p) || p.space != Span::kFull))
+    if (!is_reducing(op) &&
+        (!place_operand(graph, op, op.input_count, next, &p) || p.space != Span::kFull))
       return refuse("iteration spaces differ");
   }
   if (!fits(graph, next, index)) return refuse("iteration spaces differ");

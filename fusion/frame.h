@@ -1,6 +1,7 @@
-// The iteration space that the ops of a region share: a root shape without dims of size 1, of which some dims may form the
-// "row" that reductions run over. Other shapes are placed on the root by their prefix products, so [B*T, C] lies on
-// [B, T, C]. Decides what can stand in one region; lowering then builds nests over it. Pure functions of the graph.
+// The iteration space that the ops of a region share: a root shape without dims of size 1, of which
+// some dims may form the "row" that reductions run over. Other shapes are placed on the root by
+// their prefix products, so [B*T, C] lies on [B, T, C]. Decides what can stand in one region;
+// lowering then builds nests over it. Pure functions of the graph.
 #pragma once
 
 #include <array>
@@ -28,13 +29,14 @@ inline constexpr DimMap kNoDims = {-1, -1, -1, -1, -1, -1};
 
 struct Frame {
   RegionKind kind = RegionKind::kPointwise;
-  int32_t root = -1;      // shape
-  int rank = 0;           // its dims of size other than 1
-  uint8_t row = 0;        // bit j: root dim j belongs to the row
+  int32_t root = -1;  // shape
+  int rank = 0;       // its dims of size other than 1
+  uint8_t row = 0;    // bit j: root dim j belongs to the row
   std::array<ValueId, kMaxRank> dim = {};
   std::array<ValueId, kMaxRank> prefix = {};
   // Prefix products of the outer dims alone, where a shape that has them is known.
-  std::array<ValueId, kMaxRank> outer_prefix = {kUnknownValue, kUnknownValue, kUnknownValue, kUnknownValue, kUnknownValue, kUnknownValue};
+  std::array<ValueId, kMaxRank> outer_prefix = {kUnknownValue, kUnknownValue, kUnknownValue,
+                                                kUnknownValue, kUnknownValue, kUnknownValue};
 };
 
 // Root dim -> dim of `shape`. False where the shape does not lie on the frame.
@@ -47,14 +49,16 @@ bool is_row_rule(const Graph& graph, const GraphOp& op);
 // The shape of the op's full space: the output's, or the input's of a reduction.
 int32_t full_shape(const Graph& graph, const GraphOp& op);
 
-// Where an operand of a region's op lies: its space, the view's dim for each root dim (-1: broadcast or not spanned), and
-// the canonical dim likewise. False for operands that are not aligned to the frame (of matmuls and indexing).
+// Where an operand of a region's op lies: its space, the view's dim for each root dim (-1:
+// broadcast or not spanned), and the canonical dim likewise. False for operands that are not
+// aligned to the frame (of matmuls and indexing).
 struct Placement {
   Span space = Span::kFull;
   DimMap dims = kNoDims;
   DimMap canon = kNoDims;
 };
-bool place_operand(const Graph& graph, const GraphOp& op, int operand, const Frame& frame, Placement* out);
+bool place_operand(const Graph& graph, const GraphOp& op, int operand, const Frame& frame,
+                   Placement* out);
 
 // Grows a frame op by op.
 class RegionFrame {

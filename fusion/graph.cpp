@@ -19,33 +19,39 @@ bool equal_prefix(const int64_t* a, const int64_t* b, int n) {
 
 bool same_geometry(const View& a, const View& b) {
   return a.rank == b.rank && a.dtype == b.dtype && a.offset_bytes == b.offset_bytes &&
-         equal_prefix(a.sizes.data(), b.sizes.data(), a.rank) && equal_prefix(a.strides.data(), b.strides.data(), a.rank);
+         equal_prefix(a.sizes.data(), b.sizes.data(), a.rank) &&
+         equal_prefix(a.strides.data(), b.strides.data(), a.rank);
 }
 
-// Views beyond this many of one buffer count as overlapping with all others: bounds the pairs of a window.
+// Views beyond this many of one buffer count as overlapping with all others: bounds the pairs of a
+// window.
 constexpr uint32_t kMaxComparedViews = 256;
 
-// Whether two interleaved views (rows of one pitch, column ranges) share no element: both are read as mixed-radix numbers
-// over the same strides; false means "not known".
+// Whether two interleaved views (rows of one pitch, column ranges) share no element: both are read
+// as mixed-radix numbers over the same strides; false means "not known".
 bool disjoint_by_strides(const GraphCanonicalView& a, const GraphCanonicalView& b) {
   if (a.dtype != b.dtype || a.rank == 0 || b.rank == 0) return false;
   const int64_t item = static_cast<int64_t>(dtype_size(a.dtype));
   if ((a.offset_bytes - b.offset_bytes) % item != 0) return false;
-  struct Dim { int64_t stride, extent; };
+  struct Dim {
+    int64_t stride, extent;
+  };
   auto sorted = [](const GraphCanonicalView& v, std::array<Dim, kMaxRank>& out) {
     for (int i = 0; i < v.rank; ++i) {
       if (v.strides[i] <= 0) return false;
       out[i] = {v.strides[i], (v.sizes[i] - 1) * v.strides[i]};
     }
     for (int i = 1; i < v.rank; ++i)  // by falling stride
-      for (int j = i; j > 0 && out[j - 1].stride < out[j].stride; --j) std::swap(out[j - 1], out[j]);
+      for (int j = i; j > 0 && out[j - 1].stride < out[j].stride; --j)
+        std::swap(out[j - 1], out[j]);
     return true;
   };
   std::array<Dim, kMaxRank> da, db;
   if (!sorted(a, da) || !sorted(b, db)) return false;
   const int64_t low = std::min(a.offset_bytes, b.offset_bytes);
-  // Positions relative to the pitch grid of the buffer's start matter only as differences, so any common origin works;
-  // the origin that lets both fit without wrapping is tried from each view's own offset.
+  // Positions relative to the pitch grid of the buffer's start matter only as differences, so any
+  // common origin works; the origin that lets both fit without wrapping is tried from each view's
+  // own offset.
   for (const int64_t origin : {low, int64_t{0}}) {
     int64_t oa = (a.offset_bytes - origin) / item, ob = (b.offset_bytes - origin) / item;
     if ((a.offset_bytes - origin) % item != 0) continue;
@@ -153,7 +159,8 @@ int32_t Graph::shape_id(const View& v) {
   uint64_t hash = v.rank;
   for (int i = 0; i < v.rank; ++i) hash = mix(hash, static_cast<uint64_t>(v.sizes[i]));
   const int32_t found = shape_table_.find(hash, [&](int32_t id) {
-    return shapes_[id].rank == v.rank && equal_prefix(shape_sizes_[id].data(), v.sizes.data(), v.rank);
+    return shapes_[id].rank == v.rank &&
+           equal_prefix(shape_sizes_[id].data(), v.sizes.data(), v.rank);
   });
   if (found >= 0) return found;
   GraphShape s;
@@ -174,7 +181,8 @@ int32_t Graph::shape_id(const View& v) {
 
 namespace {
 
-// The canonical dims of a view, its byte range, and by dim of the view: stride class and canonical dim.
+// The canonical dims of a view, its byte range, and by dim of the view: stride class and canonical
+// dim.
 GraphCanonicalView canonical(const View& v, GraphView* out) {
   GraphCanonicalView c;
   c.buffer = v.buffer;
@@ -227,13 +235,15 @@ bool may_overlap(const View& a, const View& b) {
 
 int32_t Graph::view_id(const View& v, GraphView* out) {
   GraphCanonicalView c = canonical(v, out);
-  uint64_t hash = mix(static_cast<uint64_t>(v.buffer) << 8 | static_cast<uint64_t>(v.dtype), static_cast<uint64_t>(v.offset_bytes));
+  uint64_t hash = mix(static_cast<uint64_t>(v.buffer) << 8 | static_cast<uint64_t>(v.dtype),
+                      static_cast<uint64_t>(v.offset_bytes));
   for (int i = 0; i < c.rank; ++i)
     hash = mix(mix(hash, static_cast<uint64_t>(c.sizes[i])), static_cast<uint64_t>(c.strides[i]));
   const int32_t found = view_table_.find(hash, [&](int32_t id) {
     const GraphCanonicalView& x = views_[id];
-    return x.buffer == c.buffer && x.dtype == c.dtype && x.offset_bytes == c.offset_bytes && x.rank == c.rank &&
-           equal_prefix(x.sizes.data(), c.sizes.data(), c.rank) && equal_prefix(x.strides.data(), c.strides.data(), c.rank);
+    return x.buffer == c.buffer && x.dtype == c.dtype && x.offset_bytes == c.offset_bytes &&
+           x.rank == c.rank && equal_prefix(x.sizes.data(), c.sizes.data(), c.rank) &&
+           equal_prefix(x.strides.data(), c.strides.data(), c.rank);
   });
   if (found >= 0) return found;
   GraphBuffer& b = buffers_[v.buffer];
@@ -276,7 +286,8 @@ void Graph::analyze(const Window& window) {
   operands_.resize(window.operands.size());
   for (size_t i = 0; i < window.ops.size(); ++i) {
     const WindowOp& from = window.ops[i];
-    ops_[i] = {from.id, from.compute, from.input_count, from.output_count, from.attr_count, from.first_operand, from.first_attr};
+    ops_[i] = {from.id,         from.compute,       from.input_count, from.output_count,
+               from.attr_count, from.first_operand, from.first_attr};
     const int count = from.input_count + from.output_count;
     for (int k = 0; k < count; ++k) {
       const uint32_t at = from.first_operand + k;
@@ -319,7 +330,8 @@ void Graph::append_key(std::string* out) const {
       w.byte(op.input_count);
       w.byte(op.output_count);
       w.byte(op.attr_count);
-      for (int i = 0; i < op.attr_count; ++i) w.room(), w.varint(static_cast<uint64_t>(attrs_[op.first_attr + i]));
+      for (int i = 0; i < op.attr_count; ++i)
+        w.room(), w.varint(static_cast<uint64_t>(attrs_[op.first_attr + i]));
       const int count = op.input_count + op.output_count;
       for (int i = 0; i < count; ++i) {
         const GraphOperand& operand = operands_[op.first_operand + i];
@@ -332,7 +344,8 @@ void Graph::append_key(std::string* out) const {
         w.varint(static_cast<uint64_t>(v.shape));
         w.byte(static_cast<uint8_t>(v.dtype));
         for (int d = 0; d < v.rank; ++d)
-          w.byte(static_cast<uint8_t>(static_cast<uint8_t>(v.stride[d]) << 4 | static_cast<uint8_t>(v.canon[d] + 1)));
+          w.byte(static_cast<uint8_t>(static_cast<uint8_t>(v.stride[d]) << 4 |
+                                      static_cast<uint8_t>(v.canon[d] + 1)));
         if (v.shape < known_shapes) continue;
         known_shapes = v.shape + 1;
         const GraphShape& s = shapes_[v.shape];

@@ -1,12 +1,15 @@
-// The pattern of a window: all that a plan may depend on, and nothing else. The window key is its serialisation; policies,
-// legality and lowering read it instead of the window, so equal keys give equal plans by construction.
+// The pattern of a window: all that a plan may depend on, and nothing else. The window key is its
+// serialisation; policies, legality and lowering read it instead of the window, so equal keys give
+// equal plans by construction.
 //
 // Sizes, strides and offsets appear as classes only:
-//   value ids   a size, or a product of leading sizes of one shape; equal numbers have equal ids. 0 and 1 are themselves.
-//   shapes      dims and prefix products as value ids; interned.
-//   views       canonical regions of a buffer: offset, dtype, and the dims left after dropping those of size 1 or stride 0
+//   value ids   a size, or a product of leading sizes of one shape; equal numbers have equal ids. 0
+//   and 1 are themselves. shapes      dims and prefix products as value ids; interned. views
+//   canonical regions of a buffer: offset, dtype, and the dims left after dropping those of size 1
+//   or stride 0
 //               and merging neighbours. Views with one id are the same elements in the same order.
-//   canon       per dim of an operand: the canonical dim that holds it, or -1 (size 1 or stride 0). Two neighbouring dims
+//   canon       per dim of an operand: the canonical dim that holds it, or -1 (size 1 or stride 0).
+//   Two neighbouring dims
 //               with equal canon may be merged.
 // Thread: a Graph is owned by one thread; const access from any.
 #pragma once
@@ -33,12 +36,17 @@ struct GraphShape {
   ValueId elements() const { return rank == 0 ? kValueOne : prefix[rank - 1]; }
 };
 
-enum class StrideClass : uint8_t { kZero = 0, kOne = 1, kMany = 2, kNegative = 3 };  // kZero also for size 1
+enum class StrideClass : uint8_t {
+  kZero = 0,
+  kOne = 1,
+  kMany = 2,
+  kNegative = 3
+};  // kZero also for size 1
 enum class AliasClass : uint8_t { kDisjoint = 0, kSame = 1, kOverlapping = 2 };
 
 struct GraphView {
   BufferIndex buffer = -1;
-  int32_t view = -1;   // canonical view
+  int32_t view = -1;  // canonical view
   int32_t shape = -1;
   DType dtype = DType::kInvalid;
   uint8_t rank = 0;
@@ -62,13 +70,13 @@ struct GraphBuffer {
   bool live_out = true, born_here = false;
   int32_t first_view = -1;  // chain of canonical views, newest first
   uint32_t view_count = 0;
-  uint32_t touches = 0;     // operands of the window that name it
+  uint32_t touches = 0;  // operands of the window that name it
   bool written = false;
 };
 
 struct GraphCanonicalView {
   BufferIndex buffer = -1;
-  int32_t next = -1;        // in the buffer's chain
+  int32_t next = -1;  // in the buffer's chain
   bool written = false;
   // Concrete geometry: for interning and alias classes only, never for decisions.
   int64_t offset_bytes = 0;
@@ -78,7 +86,8 @@ struct GraphCanonicalView {
   int64_t first_byte = 0, last_byte = 0;  // touched range, last exclusive
 };
 
-// Whether two views of one buffer may share an element; exact for byte ranges and for rows of one pitch.
+// Whether two views of one buffer may share an element; exact for byte ranges and for rows of one
+// pitch.
 bool may_overlap(const View& a, const View& b);
 
 class Graph {
@@ -91,9 +100,15 @@ class Graph {
   const std::vector<GraphCanonicalView>& views() const { return views_; }
   const GraphShape& shape(int32_t id) const { return shapes_[id]; }
   const GraphShape& shape_of(const GraphView& v) const { return shapes_[v.shape]; }
-  const GraphOperand& input(const GraphOp& op, int i) const { return operands_[op.first_operand + i]; }
-  const GraphOperand& output(const GraphOp& op, int i) const { return operands_[op.first_operand + op.input_count + i]; }
-  const GraphOperand& operand(const GraphOp& op, int i) const { return operands_[op.first_operand + i]; }
+  const GraphOperand& input(const GraphOp& op, int i) const {
+    return operands_[op.first_operand + i];
+  }
+  const GraphOperand& output(const GraphOp& op, int i) const {
+    return operands_[op.first_operand + op.input_count + i];
+  }
+  const GraphOperand& operand(const GraphOp& op, int i) const {
+    return operands_[op.first_operand + i];
+  }
   int64_t attr(const GraphOp& op, int i) const { return attrs_[op.first_attr + i]; }
   // Class of two canonical views; kDisjoint for different buffers.
   AliasClass alias(int32_t a, int32_t b) const;
@@ -101,12 +116,18 @@ class Graph {
   void append_key(std::string* out) const;
 
  private:
-  struct Slot { uint32_t generation = 0; int32_t id = 0; uint64_t hash = 0; };
+  struct Slot {
+    uint32_t generation = 0;
+    int32_t id = 0;
+    uint64_t hash = 0;
+  };
   class Table {
    public:
     void clear();
-    template <class Equal> int32_t find(uint64_t hash, Equal equal) const;
+    template <class Equal>
+    int32_t find(uint64_t hash, Equal equal) const;
     void insert(uint64_t hash, int32_t id);
+
    private:
     void grow();
     std::vector<Slot> slots_;

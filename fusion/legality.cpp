@@ -6,15 +6,24 @@ namespace nax {
 
 const char* illegal_text(Illegal reason) {
   switch (reason) {
-    case Illegal::kLegal: return "";
-    case Illegal::kOpMissing: return "an op is in no region";
-    case Illegal::kOpTwice: return "an op is in two regions";
-    case Illegal::kUnknownOp: return "a region names an op that the window does not have";
-    case Illegal::kEmptyRegion: return "a region is empty";
-    case Illegal::kRegionOrder: return "ops of a region are not in program order";
-    case Illegal::kHazard: return "an op would run before one that it depends on";
-    case Illegal::kTooManyOps: return "a region has too many ops";
-    case Illegal::kNoLowering: return "a region cannot be one loop";
+    case Illegal::kLegal:
+      return "";
+    case Illegal::kOpMissing:
+      return "an op is in no region";
+    case Illegal::kOpTwice:
+      return "an op is in two regions";
+    case Illegal::kUnknownOp:
+      return "a region names an op that the window does not have";
+    case Illegal::kEmptyRegion:
+      return "a region is empty";
+    case Illegal::kRegionOrder:
+      return "ops of a region are not in program order";
+    case Illegal::kHazard:
+      return "an op would run before one that it depends on";
+    case Illegal::kTooManyOps:
+      return "a region has too many ops";
+    case Illegal::kNoLowering:
+      return "a region cannot be one loop";
   }
   return "";
 }
@@ -33,7 +42,8 @@ Illegal check_proposal(const Graph& graph, const Proposal& proposal, const Fusio
       position[ops[i]] = static_cast<int64_t>(r);
     }
   }
-  // Latest region so far that wrote, read each canonical view: an op must not run before any of those it conflicts with.
+  // Latest region so far that wrote, read each canonical view: an op must not run before any of
+  // those it conflicts with.
   std::vector<int64_t> written(graph.views().size(), -1), read(graph.views().size(), -1);
   for (size_t i = 0; i < n; ++i) {
     if (position[i] < 0) return Illegal::kOpMissing;

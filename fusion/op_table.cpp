@@ -19,33 +19,81 @@ constexpr auto kBoolOut = DTypeRule::kBool;
 constexpr uint8_t kF = kComputeFloat, kI = kComputeInt, kA = kComputeArith, kAll = kComputeAny;
 
 // Plain scalar functions of one, two inputs.
-constexpr OpInfo unary(OpId id, std::string_view name, uint8_t compute, ScalarOp fn, DTypeRule dtype = kComp) {
-  return {.id = id, .name = name, .dtype = dtype, .compute = compute, .fn = fn, .expand = expand_function};
+constexpr OpInfo unary(OpId id, std::string_view name, uint8_t compute, ScalarOp fn,
+                       DTypeRule dtype = kComp) {
+  return {.id = id,
+          .name = name,
+          .dtype = dtype,
+          .compute = compute,
+          .fn = fn,
+          .expand = expand_function};
 }
-constexpr OpInfo binary(OpId id, std::string_view name, uint8_t compute, ScalarOp fn, DTypeRule dtype = kComp,
-                        bool may_fail = false) {
-  return {.id = id, .name = name, .dtype = dtype, .compute = compute, .min_inputs = 2, .max_inputs = 2, .tensors = 0,
-          .fn = fn, .expand = expand_function, .may_fail = may_fail};
+constexpr OpInfo binary(OpId id, std::string_view name, uint8_t compute, ScalarOp fn,
+                        DTypeRule dtype = kComp, bool may_fail = false) {
+  return {.id = id,
+          .name = name,
+          .dtype = dtype,
+          .compute = compute,
+          .min_inputs = 2,
+          .max_inputs = 2,
+          .tensors = 0,
+          .fn = fn,
+          .expand = expand_function,
+          .may_fail = may_fail};
 }
-// Expressions over `inputs` operands, of which the bits of `tensors` must be tensors and those of `optional` may be absent.
-constexpr OpInfo expression(OpId id, std::string_view name, uint8_t compute, uint8_t inputs, uint8_t tensors,
-                            uint8_t optional, void (*expand)(OpBuilder&)) {
-  return {.id = id, .name = name, .compute = compute, .min_inputs = inputs, .max_inputs = inputs, .tensors = tensors,
-          .optional = optional, .expand = expand};
+// Expressions over `inputs` operands, of which the bits of `tensors` must be tensors and those of
+// `optional` may be absent.
+constexpr OpInfo expression(OpId id, std::string_view name, uint8_t compute, uint8_t inputs,
+                            uint8_t tensors, uint8_t optional, void (*expand)(OpBuilder&)) {
+  return {.id = id,
+          .name = name,
+          .compute = compute,
+          .min_inputs = inputs,
+          .max_inputs = inputs,
+          .tensors = tensors,
+          .optional = optional,
+          .expand = expand};
 }
-constexpr OpInfo reduction(OpId id, std::string_view name, uint8_t compute, void (*expand)(OpBuilder&),
-                           DTypeRule dtype = kComp, OpKind kind = kRed, uint8_t inputs = 1) {
-  return {.id = id, .name = name, .kind = kind, .shape = ShapeRule::kReduce, .dtype = dtype, .compute = compute,
-          .min_inputs = inputs, .max_inputs = inputs, .min_attrs = 2, .max_attrs = 2, .expand = expand};
+constexpr OpInfo reduction(OpId id, std::string_view name, uint8_t compute,
+                           void (*expand)(OpBuilder&), DTypeRule dtype = kComp, OpKind kind = kRed,
+                           uint8_t inputs = 1) {
+  return {.id = id,
+          .name = name,
+          .kind = kind,
+          .shape = ShapeRule::kReduce,
+          .dtype = dtype,
+          .compute = compute,
+          .min_inputs = inputs,
+          .max_inputs = inputs,
+          .min_attrs = 2,
+          .max_attrs = 2,
+          .expand = expand};
 }
 constexpr OpInfo row(OpId id, std::string_view name, uint8_t inputs, void (*expand)(OpBuilder&)) {
-  return {.id = id, .name = name, .kind = kRow, .shape = ShapeRule::kSame, .compute = kF, .min_inputs = inputs,
-          .max_inputs = inputs, .min_attrs = 1, .max_attrs = 1, .tensors = static_cast<uint8_t>((1 << inputs) - 1), .expand = expand};
+  return {.id = id,
+          .name = name,
+          .kind = kRow,
+          .shape = ShapeRule::kSame,
+          .compute = kF,
+          .min_inputs = inputs,
+          .max_inputs = inputs,
+          .min_attrs = 1,
+          .max_attrs = 1,
+          .tensors = static_cast<uint8_t>((1 << inputs) - 1),
+          .expand = expand};
 }
-constexpr OpInfo matmul(OpId id, std::string_view name, ShapeRule shape, uint8_t inputs, uint8_t tensors,
-                        uint8_t optional) {
-  return {.id = id, .name = name, .kind = kMat, .shape = shape, .compute = kA, .min_inputs = inputs,
-          .max_inputs = inputs, .tensors = tensors, .optional = optional, .expand = expand_matmul};
+constexpr OpInfo matmul(OpId id, std::string_view name, ShapeRule shape, uint8_t inputs,
+                        uint8_t tensors, uint8_t optional) {
+  return {.id = id,
+          .name = name,
+          .kind = kMat,
+          .shape = shape,
+          .compute = kA,
+          .min_inputs = inputs,
+          .max_inputs = inputs,
+          .tensors = tensors,
+          .optional = optional,
+          .expand = expand_matmul};
 }
 
 // Ordered by id.
@@ -121,19 +169,41 @@ constexpr OpInfo kTable[] = {
     expression(OpId::k_addcmul, "addcmul", kA, 4, 7, 8, expand_addcmul),
     expression(OpId::k_addcdiv, "addcdiv", kF, 4, 7, 8, expand_addcdiv),
     expression(OpId::k_masked_fill, "masked_fill", kAll, 3, 3, 0, expand_masked_fill),
-    {.id = OpId::k_tril, .name = "tril", .shape = ShapeRule::kSame, .min_attrs = 1, .max_attrs = 1, .expand = expand_tril},
-    {.id = OpId::k_triu, .name = "triu", .shape = ShapeRule::kSame, .min_attrs = 1, .max_attrs = 1, .expand = expand_triu},
+    {.id = OpId::k_tril,
+     .name = "tril",
+     .shape = ShapeRule::kSame,
+     .min_attrs = 1,
+     .max_attrs = 1,
+     .expand = expand_tril},
+    {.id = OpId::k_triu,
+     .name = "triu",
+     .shape = ShapeRule::kSame,
+     .min_attrs = 1,
+     .max_attrs = 1,
+     .expand = expand_triu},
 
-    expression(OpId::k_threshold_backward, "threshold_backward", kA, 3, 3, 0, expand_threshold_backward),
+    expression(OpId::k_threshold_backward, "threshold_backward", kA, 3, 3, 0,
+               expand_threshold_backward),
     expression(OpId::k_sigmoid_backward, "sigmoid_backward", kF, 2, 3, 0, expand_sigmoid_backward),
     expression(OpId::k_tanh_backward, "tanh_backward", kF, 2, 3, 0, expand_tanh_backward),
     expression(OpId::k_silu_backward, "silu_backward", kF, 2, 3, 0, expand_silu_backward),
     expression(OpId::k_gelu_backward, "gelu_backward", kF, 2, 3, 0, expand_gelu_backward),
-    expression(OpId::k_gelu_tanh_backward, "gelu_tanh_backward", kF, 2, 3, 0, expand_gelu_tanh_backward),
+    expression(OpId::k_gelu_tanh_backward, "gelu_tanh_backward", kF, 2, 3, 0,
+               expand_gelu_tanh_backward),
 
-    {.id = OpId::k_fill, .name = "fill", .shape = ShapeRule::kGiven, .tensors = 0, .expand = expand_fill},
-    {.id = OpId::k_arange, .name = "arange", .shape = ShapeRule::kGiven, .compute = kA, .min_inputs = 2, .max_inputs = 2,
-     .tensors = 0, .expand = expand_arange},
+    {.id = OpId::k_fill,
+     .name = "fill",
+     .shape = ShapeRule::kGiven,
+     .tensors = 0,
+     .expand = expand_fill},
+    {.id = OpId::k_arange,
+     .name = "arange",
+     .shape = ShapeRule::kGiven,
+     .compute = kA,
+     .min_inputs = 2,
+     .max_inputs = 2,
+     .tensors = 0,
+     .expand = expand_arange},
 
     reduction(OpId::k_sum, "sum", kA, expand_sum),
     reduction(OpId::k_mean, "mean", kF, expand_mean),
@@ -152,40 +222,115 @@ constexpr OpInfo kTable[] = {
     row(OpId::k_log_softmax, "log_softmax", 1, expand_log_softmax),
     row(OpId::k_softmax_backward, "softmax_backward", 2, expand_softmax_backward),
     row(OpId::k_log_softmax_backward, "log_softmax_backward", 2, expand_log_softmax_backward),
-    {.id = OpId::k_layer_norm, .name = "layer_norm", .kind = kRow, .shape = ShapeRule::kNorm, .compute = kF,
-     .min_inputs = 4, .max_inputs = 4, .min_outputs = 1, .max_outputs = 3, .min_attrs = 1, .max_attrs = 1, .tensors = 1,
-     .optional = 6, .expand = expand_layer_norm},
-    {.id = OpId::k_layer_norm_backward, .name = "layer_norm_backward", .kind = kRow, .shape = ShapeRule::kNormBackward,
-     .compute = kF, .min_inputs = 5, .max_inputs = 5, .min_attrs = 1, .max_attrs = 1, .tensors = 15, .optional = 16,
+    {.id = OpId::k_layer_norm,
+     .name = "layer_norm",
+     .kind = kRow,
+     .shape = ShapeRule::kNorm,
+     .compute = kF,
+     .min_inputs = 4,
+     .max_inputs = 4,
+     .min_outputs = 1,
+     .max_outputs = 3,
+     .min_attrs = 1,
+     .max_attrs = 1,
+     .tensors = 1,
+     .optional = 6,
+     .expand = expand_layer_norm},
+    {.id = OpId::k_layer_norm_backward,
+     .name = "layer_norm_backward",
+     .kind = kRow,
+     .shape = ShapeRule::kNormBackward,
+     .compute = kF,
+     .min_inputs = 5,
+     .max_inputs = 5,
+     .min_attrs = 1,
+     .max_attrs = 1,
+     .tensors = 15,
+     .optional = 16,
      .expand = expand_layer_norm_backward},
-    {.id = OpId::k_rms_norm, .name = "rms_norm", .kind = kRow, .shape = ShapeRule::kNorm, .compute = kF,
-     .min_inputs = 3, .max_inputs = 3, .min_outputs = 1, .max_outputs = 2, .min_attrs = 1, .max_attrs = 1, .tensors = 1,
-     .optional = 2, .expand = expand_rms_norm},
-    {.id = OpId::k_cumsum, .name = "cumsum", .kind = OpKind::kScan, .shape = ShapeRule::kSame, .compute = kA,
-     .min_attrs = 1, .max_attrs = 1, .expand = expand_cumsum},
+    {.id = OpId::k_rms_norm,
+     .name = "rms_norm",
+     .kind = kRow,
+     .shape = ShapeRule::kNorm,
+     .compute = kF,
+     .min_inputs = 3,
+     .max_inputs = 3,
+     .min_outputs = 1,
+     .max_outputs = 2,
+     .min_attrs = 1,
+     .max_attrs = 1,
+     .tensors = 1,
+     .optional = 2,
+     .expand = expand_rms_norm},
+    {.id = OpId::k_cumsum,
+     .name = "cumsum",
+     .kind = OpKind::kScan,
+     .shape = ShapeRule::kSame,
+     .compute = kA,
+     .min_attrs = 1,
+     .max_attrs = 1,
+     .expand = expand_cumsum},
 
     matmul(OpId::k_mm, "mm", ShapeRule::kMm, 2, 3, 0),
     matmul(OpId::k_bmm, "bmm", ShapeRule::kBmm, 2, 3, 0),
     matmul(OpId::k_addmm, "addmm", ShapeRule::kAddmm, 5, 7, 24),
     matmul(OpId::k_baddbmm, "baddbmm", ShapeRule::kBaddbmm, 5, 7, 24),
 
-    {.id = OpId::k_index_select, .name = "index_select", .kind = kIdx, .shape = ShapeRule::kIndexSelect, .min_inputs = 2,
-     .max_inputs = 2, .min_attrs = 1, .max_attrs = 1, .tensors = 3, .expand = expand_index_select, .may_fail = true},
-    {.id = OpId::k_gather, .name = "gather", .kind = kIdx, .shape = ShapeRule::kGather, .min_inputs = 2, .max_inputs = 2,
-     .min_attrs = 1, .max_attrs = 1, .tensors = 3, .expand = expand_gather, .may_fail = true},
-    {.id = OpId::k_scatter_add, .name = "scatter_add", .kind = kIdx, .shape = ShapeRule::kScatterAdd, .compute = kA,
-     .min_inputs = 3, .max_inputs = 3, .min_attrs = 1, .max_attrs = 1, .tensors = 7, .expand = expand_scatter_add,
+    {.id = OpId::k_index_select,
+     .name = "index_select",
+     .kind = kIdx,
+     .shape = ShapeRule::kIndexSelect,
+     .min_inputs = 2,
+     .max_inputs = 2,
+     .min_attrs = 1,
+     .max_attrs = 1,
+     .tensors = 3,
+     .expand = expand_index_select,
      .may_fail = true},
-    {.id = OpId::k_index_add, .name = "index_add", .kind = kIdx, .shape = ShapeRule::kIndexAdd, .compute = kA,
-     .min_inputs = 4, .max_inputs = 4, .min_attrs = 1, .max_attrs = 1, .tensors = 7, .optional = 8,
-     .expand = expand_index_add, .may_fail = true},
+    {.id = OpId::k_gather,
+     .name = "gather",
+     .kind = kIdx,
+     .shape = ShapeRule::kGather,
+     .min_inputs = 2,
+     .max_inputs = 2,
+     .min_attrs = 1,
+     .max_attrs = 1,
+     .tensors = 3,
+     .expand = expand_gather,
+     .may_fail = true},
+    {.id = OpId::k_scatter_add,
+     .name = "scatter_add",
+     .kind = kIdx,
+     .shape = ShapeRule::kScatterAdd,
+     .compute = kA,
+     .min_inputs = 3,
+     .max_inputs = 3,
+     .min_attrs = 1,
+     .max_attrs = 1,
+     .tensors = 7,
+     .expand = expand_scatter_add,
+     .may_fail = true},
+    {.id = OpId::k_index_add,
+     .name = "index_add",
+     .kind = kIdx,
+     .shape = ShapeRule::kIndexAdd,
+     .compute = kA,
+     .min_inputs = 4,
+     .max_inputs = 4,
+     .min_attrs = 1,
+     .max_attrs = 1,
+     .tensors = 7,
+     .optional = 8,
+     .expand = expand_index_add,
+     .may_fail = true},
 };
 
 constexpr int kIdLimit = 260;
 constexpr auto kRowOfId = [] {
   std::array<int16_t, kIdLimit> rows{};
   for (auto& r : rows) r = -1;
-  for (size_t i = 0; i < std::size(kTable); ++i) rows[static_cast<size_t>(kTable[i].id)] = static_cast<int16_t>(i);
+  for (size_t i = 0; i < std::size(kTable); ++i)
+    rows[static_cast<size_t>(kTable[i].id)] = static_cast<int16_t>(i);
   return rows;
 }();
 

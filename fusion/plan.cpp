@@ -21,7 +21,8 @@ void add_unique(std::vector<BufferIndex>* list, BufferIndex b) {
 
 class Planner {
  public:
-  Planner(const Graph& graph, const TargetInfo& target, WindowPlan* plan) : graph_(graph), target_(target), plan_(*plan) {
+  Planner(const Graph& graph, const TargetInfo& target, WindowPlan* plan)
+      : graph_(graph), target_(target), plan_(*plan) {
     plan_.decisions.resize(graph.ops().size());
   }
 
@@ -29,7 +30,8 @@ class Planner {
     for (size_t r = 0; r < proposal.regions.size(); ++r) {
       const std::vector<uint32_t>& ops = proposal.regions[r];
       for (const uint32_t op : ops) {
-        const char* why = op < proposal.reasons.size() && proposal.reasons[op] ? proposal.reasons[op] : "";
+        const char* why =
+            op < proposal.reasons.size() && proposal.reasons[op] ? proposal.reasons[op] : "";
         plan_.decisions[op] = {op, region_, op == ops[0] && !*why ? "first of its region" : why};
       }
       Status s = region(ops);
@@ -88,9 +90,13 @@ class Planner {
       const GraphOp& op = graph_.ops()[index];
       for (int i = 0; i < op.output_count; ++i) {
         const GraphOperand& o = graph_.output(op, i);
-        if (o.cls == OperandClass::kTensor && !graph_.shape_of(o.view).empty && !graph_.shape(full_shape(graph_, op)).empty) return false;
+        if (o.cls == OperandClass::kTensor && !graph_.shape_of(o.view).empty &&
+            !graph_.shape(full_shape(graph_, op)).empty)
+          return false;
         // Reductions of nothing still write their identity.
-        if (o.cls == OperandClass::kTensor && !graph_.shape_of(o.view).empty && op_info(op.id)->shape == ShapeRule::kReduce) return false;
+        if (o.cls == OperandClass::kTensor && !graph_.shape_of(o.view).empty &&
+            op_info(op.id)->shape == ShapeRule::kReduce)
+          return false;
       }
     }
     return true;
@@ -105,7 +111,8 @@ class Planner {
     for (size_t b = 0; b < last.size(); ++b) {
       const GraphBuffer& buffer = graph_.buffers()[b];
       if (last[b] >= 0 && buffer.born_here && !buffer.live_out)
-        plan_.launches[static_cast<size_t>(last[b])].release_after.push_back(static_cast<BufferIndex>(b));
+        plan_.launches[static_cast<size_t>(last[b])].release_after.push_back(
+            static_cast<BufferIndex>(b));
     }
   }
 
@@ -117,7 +124,9 @@ class Planner {
 
 }  // namespace
 
-StatusOr<std::shared_ptr<const WindowPlan>> plan_with(const Window& window, ProposeFn propose, std::string_view policy, const TargetInfo& target) {
+StatusOr<std::shared_ptr<const WindowPlan>> plan_with(const Window& window, ProposeFn propose,
+                                                      std::string_view policy,
+                                                      const TargetInfo& target) {
   Graph graph;
   graph.analyze(window);
   const FusionLimits limits;
@@ -134,17 +143,21 @@ StatusOr<std::shared_ptr<const WindowPlan>> plan_with(const Window& window, Prop
   return std::shared_ptr<const WindowPlan>(std::move(plan));
 }
 
-StatusOr<std::shared_ptr<const WindowPlan>> make_plan(const Window& window, std::string_view policy, const TargetInfo& target) {
+StatusOr<std::shared_ptr<const WindowPlan>> make_plan(const Window& window, std::string_view policy,
+                                                      const TargetInfo& target) {
   const ProposeFn propose = find_policy(policy);
   if (!propose) {
     std::string names;
-    for (const char* const* n = fusion_policy_names(); *n; ++n) names += (names.empty() ? "" : ", ") + std::string(*n);
-    return invalid_argument("unknown fusion policy '" + std::string(policy) + "'; allowed are " + names);
+    for (const char* const* n = fusion_policy_names(); *n; ++n)
+      names += (names.empty() ? "" : ", ") + std::string(*n);
+    return invalid_argument("unknown fusion policy '" + std::string(policy) + "'; allowed are " +
+                            names);
   }
   return plan_with(window, propose, policy, target);
 }
 
-void append_window_key(const Window& window, std::string_view policy, const TargetInfo& target, std::string* out) {
+void append_window_key(const Window& window, std::string_view policy, const TargetInfo& target,
+                       std::string* out) {
   static thread_local Graph graph;
   out->append("nax-window-1");
   out->push_back(kNumericsMode);
@@ -167,9 +180,12 @@ BufferIndex bind_arg(const Window& window, const ArgBinding& binding, ArgValue* 
     const View& x = window.input(op, 0).view;
     uint32_t mask = 0;
     const OpInfo& info = *op_info(op.id);
-    if (info.shape == ShapeRule::kReduce) mask = static_cast<uint32_t>(window.attr(op, 0));
-    else if (info.shape == ShapeRule::kSame) mask = x.rank == 0 ? 0u : 1u << window.attr(op, 0);
-    else mask = ((1u << window.attr(op, 0)) - 1) << (x.rank - window.attr(op, 0));
+    if (info.shape == ShapeRule::kReduce)
+      mask = static_cast<uint32_t>(window.attr(op, 0));
+    else if (info.shape == ShapeRule::kSame)
+      mask = x.rank == 0 ? 0u : 1u << window.attr(op, 0);
+    else
+      mask = ((1u << window.attr(op, 0)) - 1) << (x.rank - window.attr(op, 0));
     int64_t count = 1;
     for (int d = 0; d < x.rank; ++d)
       if (mask >> d & 1) count *= x.sizes[d];

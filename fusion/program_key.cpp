@@ -14,7 +14,9 @@ class Writer {
   }
   template <class E>
     requires std::is_enum_v<E>
-  void number(E v) { number(static_cast<int64_t>(v)); }
+  void number(E v) {
+    number(static_cast<int64_t>(v));
+  }
   void text(const std::string& s) {
     number(static_cast<int64_t>(s.size()));
     out_ += s;
@@ -37,7 +39,9 @@ class Writer {
     number(i.axis);
     number(i.dst);
     for (const Operand& o : i.src) number(o.kind), number(o.id);
-    if (i.opcode == Opcode::kDmaLoad || i.opcode == Opcode::kDmaStore || i.opcode == Opcode::kPhilox) access(i.hbm);
+    if (i.opcode == Opcode::kDmaLoad || i.opcode == Opcode::kDmaStore ||
+        i.opcode == Opcode::kPhilox)
+      access(i.hbm);
     number(i.start);
     number(i.op);
   }

@@ -1,5 +1,6 @@
-// The identity of a program across windows, processes and policies: all of its content but the name, as canonical bytes.
-// Equal layers lower to equal programs, so they share one key. Pure function.
+// The identity of a program across windows, processes and policies: all of its content but the
+// name, as canonical bytes. Equal layers lower to equal programs, so they share one key. Pure
+// function.
 #pragma once
 
 #include <string>

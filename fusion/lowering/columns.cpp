@@ -1,6 +1,7 @@
-// Column reductions: sequential in chunks of 128 rows along the carried partition axis, kept dims along free.
-//   Variant 0: up to 65536 rows. Variant 1: blocks of 65536 rows, partials to scratch, a tree over the blocks.
-//   Reduced dims that are not one stride are first laid out as rows in scratch.
+// Column reductions: sequential in chunks of 128 rows along the carried partition axis, kept dims
+// along free.
+//   Variant 0: up to 65536 rows. Variant 1: blocks of 65536 rows, partials to scratch, a tree over
+//   the blocks. Reduced dims that are not one stride are first laid out as rows in scratch.
 #include <algorithm>
 
 #include "fusion/lowering/lower.h"
@@ -10,17 +11,22 @@ namespace {
 
 DType natural(DType t) {
   switch (lane_of(t)) {
-    case Lane::kF32: return DType::kF32;
-    case Lane::kF64: return DType::kF64;
-    case Lane::kI64: return DType::kI64;
-    case Lane::kI32: return DType::kI32;
+    case Lane::kF32:
+      return DType::kF32;
+    case Lane::kF64:
+      return DType::kF64;
+    case Lane::kI64:
+      return DType::kI64;
+    case Lane::kI32:
+      return DType::kI32;
   }
   return t;
 }
 
 class Columns {
  public:
-  Columns(const Graph& graph, const RegionIr& ir, const TargetInfo& target, const std::string& name, bool blocks)
+  Columns(const Graph& graph, const RegionIr& ir, const TargetInfo& target, const std::string& name,
+          bool blocks)
       : ir_(ir), w_(graph, ir, target, name), blocks_(blocks) {}
 
   StatusOr<Program> run() {
@@ -49,7 +55,8 @@ class Columns {
       const Node& n = ir_.nodes[i];
       bool after = false;
       for (const Ref& r : n.src)
-        if (r.kind == Ref::Kind::kNode) after |= after_mark_[r.id] || ir_.nodes[r.id].kind == NodeKind::kReduce;
+        if (r.kind == Ref::Kind::kNode)
+          after |= after_mark_[r.id] || ir_.nodes[r.id].kind == NodeKind::kReduce;
       after_mark_[i] = after;
       (after ? after_ : before_).push_back(static_cast<NodeId>(i));
       if (n.kind == NodeKind::kReduce) reduces_.push_back(static_cast<NodeId>(i));
@@ -59,7 +66,8 @@ class Columns {
       const Node& n = ir_.nodes[*it];
       bool used_before = n.kind == NodeKind::kStore || n.kind == NodeKind::kReduce;
       for (const NodeId b : before_)
-        for (const Ref& r : ir_.nodes[b].src) used_before |= r.kind == Ref::Kind::kNode && r.id == *it;
+        for (const Ref& r : ir_.nodes[b].src)
+          used_before |= r.kind == Ref::Kind::kNode && r.id == *it;
       if (used_before) {
         ++it;
       } else {
@@ -79,18 +87,22 @@ class Columns {
     }
   }
 
-  // Copies each reduction's operand, in logical order of the reduced dims, to scratch [rows, columns]; full outputs are
-  // written on the way.
+  // Copies each reduction's operand, in logical order of the reduced dims, to scratch [rows,
+  // columns]; full outputs are written on the way.
   void lay_out() {
     SlotBuilder& s = w_.slots();
     NestWriter nest(w_);
     // Axes in order of the root; the last is free, the one before partition.
     std::vector<Group> all = kept_;
     all.insert(all.end(), reduced_.begin(), reduced_.end());
-    std::sort(all.begin(), all.end(), [](const Group& x, const Group& y) { return x.first < y.first; });
+    std::sort(all.begin(), all.end(),
+              [](const Group& x, const Group& y) { return x.first < y.first; });
     std::vector<AxisId> axes;
     for (size_t i = 0; i < all.size(); ++i)
-      axes.push_back(nest.add_axis(i + 1 == all.size() ? AxisRole::kFree : i + 2 == all.size() ? AxisRole::kPartition : AxisRole::kLoop, all[i]));
+      axes.push_back(nest.add_axis(i + 1 == all.size()   ? AxisRole::kFree
+                                   : i + 2 == all.size() ? AxisRole::kPartition
+                                                         : AxisRole::kLoop,
+                                   all[i]));
     std::vector<NodeId> nodes;
     for (const NodeId n : before_)
       if (ir_.nodes[n].kind != NodeKind::kReduce) nodes.push_back(n);
@@ -115,8 +127,8 @@ class Columns {
     nest.close();
   }
 
-  // The operands of the reductions in a nest whose row axis has coordinate axes `rows` (a block and the row in it, or the
-  // row alone), and the kept axes.
+  // The operands of the reductions in a nest whose row axis has coordinate axes `rows` (a block and
+  // the row in it, or the row alone), and the kept axes.
   void emit_operands(NestWriter& nest, AxisId block, AxisId row, const std::vector<AxisId>& kept) {
     SlotBuilder& s = w_.slots();
     if (laid_out_.empty()) {
@@ -146,7 +158,8 @@ class Columns {
   AxisId add_row_axes(NestWriter& nest, std::vector<AxisId>* kept, AxisId* block) {
     SlotBuilder& s = w_.slots();
     const bool in_place = laid_out_.empty();
-    for (size_t i = 0; i + 1 < kept_.size(); ++i) kept->push_back(nest.add_axis(AxisRole::kLoop, kept_[i]));
+    for (size_t i = 0; i + 1 < kept_.size(); ++i)
+      kept->push_back(nest.add_axis(AxisRole::kLoop, kept_[i]));
     const int root = in_place ? reduced_[0].last : -1;
     AxisId row;
     if (block) {
@@ -182,7 +195,8 @@ class Columns {
     emit_operands(nest, block, row, kept);
     const SlotId n = s.ceil_div(rows_, s.constant(kReduceBlock));
     for (const NodeId r : reduces_) {
-      const DType wide = ir_.nodes[r].dtype == DType::kBool ? DType::kBool : natural(ir_.nodes[r].dtype);
+      const DType wide =
+          ir_.nodes[r].dtype == DType::kBool ? DType::kBool : natural(ir_.nodes[r].dtype);
       nest.emit_reduce(r, ReduceOrder::kColumn, wide);
       const ArgId arg = w_.scratch(wide, s.mul(n, columns_));
       partials_.push_back(arg);
@@ -202,7 +216,8 @@ class Columns {
     SlotBuilder& s = w_.slots();
     NestWriter nest(w_);
     std::vector<AxisId> kept;
-    for (size_t i = 0; i + 1 < kept_.size(); ++i) kept.push_back(nest.add_axis(AxisRole::kLoop, kept_[i]));
+    for (size_t i = 0; i + 1 < kept_.size(); ++i)
+      kept.push_back(nest.add_axis(AxisRole::kLoop, kept_[i]));
     kept.push_back(nest.add_axis(AxisRole::kPartition, kept_.back()));
     const AxisId f = nest.add_axis(AxisRole::kFree, s.ceil_div(rows_, s.constant(kReduceBlock)));
     for (size_t i = 0; i < reduces_.size(); ++i) {
@@ -229,7 +244,8 @@ class Columns {
 
 }  // namespace
 
-StatusOr<std::vector<Program>> lower_columns(const Graph& graph, const RegionIr& ir, const TargetInfo& target, const std::string& name) {
+StatusOr<std::vector<Program>> lower_columns(const Graph& graph, const RegionIr& ir,
+                                             const TargetInfo& target, const std::string& name) {
   std::vector<Program> variants;
   NAX_ASSIGN_OR_RETURN(Program one, Columns(graph, ir, target, name, false).run());
   variants.push_back(std::move(one));

@@ -1,5 +1,6 @@
-// Expansions of ops into primitive values, named by the rows of the op table. Each computes in the op's math type and
-// rounds once at its outputs (one op, one rounding boundary). expand_pointwise.cpp, expand_rows.cpp, expand_index.cpp.
+// Expansions of ops into primitive values, named by the rows of the op table. Each computes in the
+// op's math type and rounds once at its outputs (one op, one rounding boundary).
+// expand_pointwise.cpp, expand_rows.cpp, expand_index.cpp.
 #pragma once
 
 namespace nax {

@@ -1,4 +1,5 @@
-// mm, bmm and their forms with an addend: beta * c + alpha * (a @ b), fp32 without fma, one rounding.
+// mm, bmm and their forms with an addend: beta * c + alpha * (a @ b), fp32 without fma, one
+// rounding.
 #include "fusion/lowering/expand.h"
 #include "fusion/lowering/op_builder.h"
 

@@ -7,7 +7,8 @@
 namespace nax {
 namespace {
 
-constexpr auto kAdd = ScalarOp::kAdd, kSub = ScalarOp::kSubtract, kMul = ScalarOp::kMultiply, kDiv = ScalarOp::kDivide;
+constexpr auto kAdd = ScalarOp::kAdd, kSub = ScalarOp::kSubtract, kMul = ScalarOp::kMultiply,
+               kDiv = ScalarOp::kDivide;
 constexpr double kSqrtHalf = 0.70710678118654752440, kTwoOverSqrtPi = 1.12837916709551257390,
                  kSqrtTwoOverPi = 0.79788456080286535588;
 
@@ -43,7 +44,8 @@ void expand_function(OpBuilder& b) {
 void expand_copy(OpBuilder& b) { b.out_raw(0, b.in_as(0, DType::kInvalid)); }
 
 void expand_bitwise_not(OpBuilder& b) {
-  b.out(0, b.apply(b.compute() == DType::kBool ? ScalarOp::kLogicalNot : ScalarOp::kInvert, b.in(0)));
+  b.out(0,
+        b.apply(b.compute() == DType::kBool ? ScalarOp::kLogicalNot : ScalarOp::kInvert, b.in(0)));
 }
 
 void expand_softplus(OpBuilder& b) {
@@ -83,7 +85,8 @@ void expand_lerp(OpBuilder& b) {
   const Ref d = b.apply(kSub, y, x);
   const Ref near = b.apply(kAdd, x, b.apply(kMul, w, d));
   const Ref far = b.apply(kSub, y, b.apply(kMul, d, b.apply(kSub, b.constant(1), w)));
-  b.out(0, b.select(b.apply(ScalarOp::kLess, b.apply(ScalarOp::kAbs, w), b.constant(0.5)), near, far));
+  b.out(0,
+        b.select(b.apply(ScalarOp::kLess, b.apply(ScalarOp::kAbs, w), b.constant(0.5)), near, far));
 }
 
 void expand_addcmul(OpBuilder& b) {
@@ -124,7 +127,10 @@ void expand_silu_backward(OpBuilder& b) {
 
 void expand_gelu_backward(OpBuilder& b) {
   const Ref x = b.in(1), half = b.constant(0.5);
-  const Ref cdf = b.apply(kMul, half, b.apply(kAdd, b.constant(1), b.apply(ScalarOp::kErf, b.apply(kMul, x, b.constant(kSqrtHalf)))));
+  const Ref cdf =
+      b.apply(kMul, half,
+              b.apply(kAdd, b.constant(1),
+                      b.apply(ScalarOp::kErf, b.apply(kMul, x, b.constant(kSqrtHalf)))));
   const Ref bell = b.apply(ScalarOp::kExp, b.apply(kMul, b.apply(kMul, x, x), b.constant(-0.5)));
   const Ref pdf = b.apply(kMul, bell, b.constant(kTwoOverSqrtPi * kSqrtHalf * 0.5));
   b.out(0, b.apply(kMul, b.in(0), b.apply(kAdd, cdf, b.apply(kMul, x, pdf))));
@@ -132,14 +138,17 @@ void expand_gelu_backward(OpBuilder& b) {
 
 void expand_gelu_tanh_backward(OpBuilder& b) {
   constexpr double kKappa = 0.044715;
-  const Ref x = b.in(1), one = b.constant(1), half = b.constant(0.5), beta = b.constant(kSqrtTwoOverPi);
+  const Ref x = b.in(1), one = b.constant(1), half = b.constant(0.5),
+            beta = b.constant(kSqrtTwoOverPi);
   const Ref square = b.apply(kMul, x, x);
-  const Ref inner = b.apply(kMul, beta, b.apply(kAdd, x, b.apply(kMul, b.constant(kKappa), b.apply(kMul, square, x))));
+  const Ref inner = b.apply(
+      kMul, beta, b.apply(kAdd, x, b.apply(kMul, b.constant(kKappa), b.apply(kMul, square, x))));
   const Ref t = b.apply(ScalarOp::kTanh, inner);
   const Ref left = b.apply(kMul, half, x), right = b.apply(kAdd, one, t);
   const Ref slope_left = b.apply(kMul, half, right);
   const Ref slope_tanh = b.apply(kSub, one, b.apply(kMul, t, t));
-  const Ref slope_inner = b.apply(kMul, beta, b.apply(kAdd, one, b.apply(kMul, b.constant(3 * kKappa), square)));
+  const Ref slope_inner =
+      b.apply(kMul, beta, b.apply(kAdd, one, b.apply(kMul, b.constant(3 * kKappa), square)));
   const Ref slope_right = b.apply(kMul, b.apply(kMul, left, slope_tanh), slope_inner);
   b.out(0, b.apply(kMul, b.in(0), b.apply(kAdd, slope_left, slope_right)));
 }

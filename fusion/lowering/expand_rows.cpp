@@ -5,7 +5,8 @@
 namespace nax {
 namespace {
 
-constexpr auto kAdd = ScalarOp::kAdd, kSub = ScalarOp::kSubtract, kMul = ScalarOp::kMultiply, kDiv = ScalarOp::kDivide;
+constexpr auto kAdd = ScalarOp::kAdd, kSub = ScalarOp::kSubtract, kMul = ScalarOp::kMultiply,
+               kDiv = ScalarOp::kDivide;
 
 Ref sum(OpBuilder& b, Ref v) { return b.reduce(ReduceFn::kSum, v); }
 Ref mean(OpBuilder& b, Ref v) { return b.apply(kDiv, sum(b, v), b.count()); }
@@ -73,7 +74,8 @@ void expand_layer_norm(OpBuilder& b) {
   const Ref m = mean(b, x);
   const Ref d = b.apply(kSub, x, m);
   const Ref variance = mean(b, b.apply(kMul, d, d));
-  const Ref rstd = b.apply(kDiv, b.constant(1), b.apply(ScalarOp::kSqrt, b.apply(kAdd, variance, b.in(3))));
+  const Ref rstd =
+      b.apply(kDiv, b.constant(1), b.apply(ScalarOp::kSqrt, b.apply(kAdd, variance, b.in(3))));
   Ref y = b.apply(kMul, d, rstd);
   if (!b.absent(1)) y = b.apply(kMul, y, b.in(1));
   if (!b.absent(2)) y = b.apply(kAdd, y, b.in(2));
@@ -90,13 +92,15 @@ void expand_layer_norm_backward(OpBuilder& b) {
   const Ref xhat = b.apply(kMul, b.apply(kSub, b.in(1), m), rstd);
   if (!b.absent(4)) g = b.apply(kMul, g, b.in(4));
   const Ref mean_g = mean(b, g), mean_gx = mean(b, b.apply(kMul, g, xhat));
-  b.out(0, b.apply(kMul, b.apply(kSub, b.apply(kSub, g, mean_g), b.apply(kMul, xhat, mean_gx)), rstd));
+  b.out(0,
+        b.apply(kMul, b.apply(kSub, b.apply(kSub, g, mean_g), b.apply(kMul, xhat, mean_gx)), rstd));
 }
 
 void expand_rms_norm(OpBuilder& b) {
   const Ref x = b.in(0);
   const Ref square = mean(b, b.apply(kMul, x, x));
-  const Ref rstd = b.apply(kDiv, b.constant(1), b.apply(ScalarOp::kSqrt, b.apply(kAdd, square, b.in(2))));
+  const Ref rstd =
+      b.apply(kDiv, b.constant(1), b.apply(ScalarOp::kSqrt, b.apply(kAdd, square, b.in(2))));
   Ref y = b.apply(kMul, x, rstd);
   if (!b.absent(1)) y = b.apply(kMul, y, b.in(1));
   b.out_raw(1, rstd);

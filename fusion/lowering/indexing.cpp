@@ -3,7 +3,8 @@
 
 namespace nax {
 
-StatusOr<std::vector<Program>> lower_index(const Graph& graph, const RegionIr& ir, const TargetInfo& target, const std::string& name) {
+StatusOr<std::vector<Program>> lower_index(const Graph& graph, const RegionIr& ir,
+                                           const TargetInfo& target, const std::string& name) {
   ProgramWriter w(graph, ir, target, name);
   const std::vector<NodeId> nodes = all_nodes(ir);
   const GraphOp& op = graph.ops()[ir.ops[0]];
@@ -14,7 +15,8 @@ StatusOr<std::vector<Program>> lower_index(const Graph& graph, const RegionIr& i
     SlotBuilder& s = w.slots();
     DimMap placed;
     place_shape(graph.shape(full_shape(graph, op)), ir.frame, Span::kFull, &placed);
-    // Duplicates meet along the indexed dim alone: its partitions run ascending, everything else in any order.
+    // Duplicates meet along the indexed dim alone: its partitions run ascending, everything else in
+    // any order.
     std::vector<Group> others, ordered;
     for (const Group& g : w.collapse(nodes)) {
       bool indexed = false;
@@ -23,9 +25,12 @@ StatusOr<std::vector<Program>> lower_index(const Graph& graph, const RegionIr& i
     }
     NestWriter nest(w);
     for (size_t i = 0; i + 1 < others.size(); ++i) nest.add_axis(AxisRole::kLoop, others[i]);
-    if (ordered.empty()) nest.add_axis(AxisRole::kPartition, s.constant(1));
-    else nest.add_axis(AxisRole::kPartition, ordered[0], LoopKind::kSequential);
-    const AxisId free = others.empty() ? nest.add_axis(AxisRole::kFree, s.constant(1)) : nest.add_axis(AxisRole::kFree, others.back());
+    if (ordered.empty())
+      nest.add_axis(AxisRole::kPartition, s.constant(1));
+    else
+      nest.add_axis(AxisRole::kPartition, ordered[0], LoopKind::kSequential);
+    const AxisId free = others.empty() ? nest.add_axis(AxisRole::kFree, s.constant(1))
+                                       : nest.add_axis(AxisRole::kFree, others.back());
     nest.emit(nodes);
     nest.set_free_tile(free, 32);
     nest.close();

@@ -21,19 +21,28 @@ std::string region_name(const Graph& graph, const RegionIr& ir) {
 
 }  // namespace
 
-StatusOr<std::vector<Program>> lower_region(const Graph& graph, const RegionIr& ir, const TargetInfo& target) {
+StatusOr<std::vector<Program>> lower_region(const Graph& graph, const RegionIr& ir,
+                                            const TargetInfo& target) {
   const std::string name = region_name(graph, ir);
   switch (ir.frame.kind) {
-    case RegionKind::kPointwise: return lower_pointwise(graph, ir, target, name);
-    case RegionKind::kRow: return lower_rows(graph, ir, target, name);
-    case RegionKind::kColumn: return lower_columns(graph, ir, target, name);
-    case RegionKind::kMatmul: return lower_matmul(graph, ir, target, name);
-    case RegionKind::kSolo: break;
+    case RegionKind::kPointwise:
+      return lower_pointwise(graph, ir, target, name);
+    case RegionKind::kRow:
+      return lower_rows(graph, ir, target, name);
+    case RegionKind::kColumn:
+      return lower_columns(graph, ir, target, name);
+    case RegionKind::kMatmul:
+      return lower_matmul(graph, ir, target, name);
+    case RegionKind::kSolo:
+      break;
   }
   switch (op_info(graph.ops()[ir.ops[0]].id)->kind) {
-    case OpKind::kScan: return lower_scan(graph, ir, target, name);
-    case OpKind::kIndex: return lower_index(graph, ir, target, name);
-    default: return lower_pointwise(graph, ir, target, name);
+    case OpKind::kScan:
+      return lower_scan(graph, ir, target, name);
+    case OpKind::kIndex:
+      return lower_index(graph, ir, target, name);
+    default:
+      return lower_pointwise(graph, ir, target, name);
   }
 }
 

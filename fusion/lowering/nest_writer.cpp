@@ -43,7 +43,9 @@ HbmAccess NestWriter::access(const Access& a) {
   if (a.index != kNoNode) {
     h.index = tiles_[a.index].tile;
     const StrideClass c = a.view->stride[a.index_dim];
-    h.index_stride = c == StrideClass::kOne ? w_.slots().constant(1) : c == StrideClass::kZero ? w_.slots().constant(0) : w_.slots().stride(a.arg, a.index_dim);
+    h.index_stride = c == StrideClass::kOne    ? w_.slots().constant(1)
+                     : c == StrideClass::kZero ? w_.slots().constant(0)
+                                               : w_.slots().stride(a.arg, a.index_dim);
     h.index_size = w_.slots().size(a.arg, a.index_dim);
   }
   h.accumulate = a.accumulate;
@@ -65,8 +67,10 @@ TileId NestWriter::new_tile(DType dtype, TileShape shape) {
 TileShape NestWriter::access_shape(const Access& a) const {
   bool full = false;
   for (size_t i = 0; i < nest_.axes.size(); ++i)
-    full |= nest_.axes[i].role == AxisRole::kFree && root_of_axis_[i] >= 0 && a.canon[root_of_axis_[i]] >= 0;
-  if (a.index != kNoNode && tiles_[a.index].tile != kNone) full |= shape_of(a.index) == TileShape::kFull;
+    full |= nest_.axes[i].role == AxisRole::kFree && root_of_axis_[i] >= 0 &&
+            a.canon[root_of_axis_[i]] >= 0;
+  if (a.index != kNoNode && tiles_[a.index].tile != kNone)
+    full |= shape_of(a.index) == TileShape::kFull;
   // What a matmul's block writes is a block.
   if (a.store && nest_.has_matmul) full = true;
   return full ? TileShape::kFull : TileShape::kRow;
@@ -75,7 +79,9 @@ TileShape NestWriter::access_shape(const Access& a) const {
 TileShape NestWriter::shape_of(NodeId node) const { return nest_.tiles[tiles_[node].tile].shape; }
 
 // In `finish` of a column reduction values are [1, f].
-static TileShape column_shape(TileShape s) { return s == TileShape::kFull ? TileShape::kColumn : s == TileShape::kRow ? TileShape::kOne : s; }
+static TileShape column_shape(TileShape s) {
+  return s == TileShape::kFull ? TileShape::kColumn : s == TileShape::kRow ? TileShape::kOne : s;
+}
 static bool spans_free(TileShape s) { return s == TileShape::kFull || s == TileShape::kColumn; }
 
 Instr NestWriter::instr(Opcode opcode, const Node& n) const {
@@ -87,10 +93,14 @@ Instr NestWriter::instr(Opcode opcode, const Node& n) const {
 
 Operand NestWriter::operand(const Ref& r) {
   switch (r.kind) {
-    case Ref::Kind::kNone: return {};
-    case Ref::Kind::kNode: return {OperandKind::kTile, tiles_[r.id].tile};
-    case Ref::Kind::kScalar: return {OperandKind::kScalarArg, r.id};
-    case Ref::Kind::kConstant: return {OperandKind::kConstant, r.id};
+    case Ref::Kind::kNone:
+      return {};
+    case Ref::Kind::kNode:
+      return {OperandKind::kTile, tiles_[r.id].tile};
+    case Ref::Kind::kScalar:
+      return {OperandKind::kScalarArg, r.id};
+    case Ref::Kind::kConstant:
+      return {OperandKind::kConstant, r.id};
   }
   return {};
 }
@@ -110,32 +120,39 @@ TileId NestWriter::as_shape(NodeId node, TileShape shape) {
   return use.full;
 }
 
-void NestWriter::use_scratch(NodeId node, const ScratchValue& value) { scratch_.push_back({node, value}); }
+void NestWriter::use_scratch(NodeId node, const ScratchValue& value) {
+  scratch_.push_back({node, value});
+}
 
 void NestWriter::count_uses(const std::vector<NodeId>& nodes) {
   for (const NodeId id : nodes) {
     const Node& n = ir_.nodes[id];
     for (const Ref& r : n.src)
       if (r.kind == Ref::Kind::kNode) ++remaining_[r.id];
-    if (n.access >= 0 && ir_.accesses[n.access].index != kNoNode) ++remaining_[ir_.accesses[n.access].index];
+    if (n.access >= 0 && ir_.accesses[n.access].index != kNoNode)
+      ++remaining_[ir_.accesses[n.access].index];
   }
 }
 
 void NestWriter::release(NodeId node) {
   if (--remaining_[node] > 0 || keep_) return;
   const TileId t = tiles_[node].tile;
-  if (t != kNone && nest_.tiles[t].shape == TileShape::kFull && nest_.tiles[t].space == Space::kSbuf) free_tiles_.push_back(t);
+  if (t != kNone && nest_.tiles[t].shape == TileShape::kFull &&
+      nest_.tiles[t].space == Space::kSbuf)
+    free_tiles_.push_back(t);
 }
 
 void NestWriter::emit(const std::vector<NodeId>& nodes) {
   in_finish_ = false;
   count_uses(nodes);
-  // Loads of one value a row come first: no store of the region writes what a load reads, but for the same place, and then
-  // the load is the earlier one.
+  // Loads of one value a row come first: no store of the region writes what a load reads, but for
+  // the same place, and then the load is the earlier one.
   std::vector<bool> done(ir_.nodes.size(), false);
   for (const NodeId id : nodes) {
     const Node& n = ir_.nodes[id];
-    if (n.kind != NodeKind::kLoad || ir_.accesses[n.access].index != kNoNode || access_shape(ir_.accesses[n.access]) != TileShape::kRow) continue;
+    if (n.kind != NodeKind::kLoad || ir_.accesses[n.access].index != kNoNode ||
+        access_shape(ir_.accesses[n.access]) != TileShape::kRow)
+      continue;
     done[id] = true;
     emit_node(id);
   }
@@ -162,7 +179,9 @@ void NestWriter::emit_node(NodeId id) {
     i.dst = tiles_[id].tile = new_tile(n.dtype, full ? TileShape::kFull : TileShape::kRow);
     return push(i);
   }
-  const bool columns = in_finish_ && std::any_of(nest_.axes.begin(), nest_.axes.end(), [](const Axis& a) { return a.kind == LoopKind::kCarried; });
+  const bool columns =
+      in_finish_ && std::any_of(nest_.axes.begin(), nest_.axes.end(),
+                                [](const Axis& a) { return a.kind == LoopKind::kCarried; });
   const auto shaped = [&](TileShape s) { return columns ? column_shape(s) : s; };
   switch (n.kind) {
     case NodeKind::kLoad: {
@@ -215,14 +234,19 @@ void NestWriter::emit_node(NodeId id) {
         if (!have || spans_free(s)) shape = s;
         have = true;
         ++tiles;
-        if (n.fn != ScalarOp::kSelect || k > 0) lane = lane_of(nest_.tiles[tiles_[n.src[k].id].tile].dtype);
+        if (n.fn != ScalarOp::kSelect || k > 0)
+          lane = lane_of(nest_.tiles[tiles_[n.src[k].id].tile].dtype);
       }
       const bool wide = lane == Lane::kF64 || lane == Lane::kI64;
       Opcode opcode;
-      if (n.fn == ScalarOp::kSelect) opcode = Opcode::kSelect;
-      else if (wide || info.extension() || info.cost == ScalarCost::kSoftware) opcode = Opcode::kPointwise;
-      else if (info.arity == 1) opcode = info.engine == ScalarEngine::kACT ? Opcode::kActivation : Opcode::kTensorScalar;
-      else opcode = tiles == info.arity && same ? Opcode::kTensorTensor : Opcode::kTensorScalar;
+      if (n.fn == ScalarOp::kSelect)
+        opcode = Opcode::kSelect;
+      else if (wide || info.extension() || info.cost == ScalarCost::kSoftware)
+        opcode = Opcode::kPointwise;
+      else if (info.arity == 1)
+        opcode = info.engine == ScalarEngine::kACT ? Opcode::kActivation : Opcode::kTensorScalar;
+      else
+        opcode = tiles == info.arity && same ? Opcode::kTensorTensor : Opcode::kTensorScalar;
       Instr i = instr(opcode, n);
       i.fn = n.fn;
       for (int k = 0; k < info.arity; ++k) i.src[k] = operand(n.src[k]);
@@ -268,18 +292,21 @@ void NestWriter::emit_node(NodeId id) {
   }
   for (const Ref& r : n.src)
     if (r.kind == Ref::Kind::kNode) release(r.id);
-  if (n.access >= 0 && ir_.accesses[n.access].index != kNoNode) release(ir_.accesses[n.access].index);
+  if (n.access >= 0 && ir_.accesses[n.access].index != kNoNode)
+    release(ir_.accesses[n.access].index);
 }
 
 void NestWriter::emit_reduce(NodeId id, ReduceOrder order, DType dtype) {
   const Node& n = ir_.nodes[id];
   const TileId from = as_shape(n.src[0].id, TileShape::kFull);
-  Instr i = instr(order == ReduceOrder::kColumn ? Opcode::kPartitionReduce : Opcode::kTensorReduce, n);
+  Instr i =
+      instr(order == ReduceOrder::kColumn ? Opcode::kPartitionReduce : Opcode::kTensorReduce, n);
   i.reduce = n.reduce;
   i.order = order;
   i.engine = engine_for(i.opcode, i.fn, lane_of(dtype));
   i.src[0] = {OperandKind::kTile, from};
-  i.dst = tiles_[id].tile = new_tile(dtype, order == ReduceOrder::kColumn ? TileShape::kColumn : TileShape::kRow);
+  i.dst = tiles_[id].tile =
+      new_tile(dtype, order == ReduceOrder::kColumn ? TileShape::kColumn : TileShape::kRow);
   push(i);
 }
 
@@ -321,7 +348,8 @@ void NestWriter::store_scratch_full(NodeId node, const HbmAccess& to) {
 int64_t NestWriter::bytes_per_free_element() const {
   int64_t bytes = 0;
   for (const Tile& t : nest_.tiles)
-    if (t.space == Space::kSbuf && spans_free(t.shape)) bytes += static_cast<int64_t>(dtype_size(t.dtype));
+    if (t.space == Space::kSbuf && spans_free(t.shape))
+      bytes += static_cast<int64_t>(dtype_size(t.dtype));
   return bytes;
 }
 

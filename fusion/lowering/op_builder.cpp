@@ -7,15 +7,20 @@ namespace {
 
 DType natural_dtype(Lane lane) {
   switch (lane) {
-    case Lane::kF32: return DType::kF32;
-    case Lane::kF64: return DType::kF64;
-    case Lane::kI64: return DType::kI64;
-    case Lane::kI32: return DType::kI32;
+    case Lane::kF32:
+      return DType::kF32;
+    case Lane::kF64:
+      return DType::kF64;
+    case Lane::kI64:
+      return DType::kI64;
+    case Lane::kI32:
+      return DType::kI32;
   }
   return DType::kInvalid;
 }
 
-// Each element of a view on its own: canonical merging does not hold where the frame's sizes are not the view's.
+// Each element of a view on its own: canonical merging does not hold where the frame's sizes are
+// not the view's.
 void forbid_merging(Placement* p) {
   for (int j = 0; j < kMaxRank; ++j)
     if (p->canon[j] >= 0) p->canon[j] = static_cast<int8_t>(16 + j);
@@ -24,8 +29,12 @@ void forbid_merging(Placement* p) {
 }  // namespace
 
 OpBuilder::OpBuilder(RegionBuilder& region, uint32_t window_op, uint16_t region_op)
-    : region_(region), op_(&region.graph().ops()[window_op]), info_(op_info(op_->id)), window_op_(window_op),
-      index_(region_op), first_node_(static_cast<NodeId>(region.ir().nodes.size())) {}
+    : region_(region),
+      op_(&region.graph().ops()[window_op]),
+      info_(op_info(op_->id)),
+      window_op_(window_op),
+      index_(region_op),
+      first_node_(static_cast<NodeId>(region.ir().nodes.size())) {}
 
 const Graph& OpBuilder::graph() const { return region_.graph(); }
 const Frame& OpBuilder::frame() const { return region_.ir().frame; }
@@ -34,9 +43,13 @@ void OpBuilder::fail(Status status) { region_.fail(std::move(status)); }
 bool OpBuilder::absent(int input) const {
   return input >= op_->input_count || graph().input(*op_, input).cls == OperandClass::kAbsent;
 }
-bool OpBuilder::is_tensor(int operand) const { return graph().operand(*op_, operand).cls == OperandClass::kTensor; }
+bool OpBuilder::is_tensor(int operand) const {
+  return graph().operand(*op_, operand).cls == OperandClass::kTensor;
+}
 
-DType OpBuilder::math() const { return is_floating(compute()) ? natural_dtype(lane_of(compute())) : compute(); }
+DType OpBuilder::math() const {
+  return is_floating(compute()) ? natural_dtype(lane_of(compute())) : compute();
+}
 
 DType OpBuilder::dtype_of(Ref value) const {
   return value.kind == Ref::Kind::kNode ? region_.ir().nodes[value.id].dtype : math();
@@ -46,7 +59,9 @@ Ref OpBuilder::constant(double v) {
   if (!is_floating(compute())) return constant_int(static_cast<int64_t>(v));
   return {Ref::Kind::kConstant, region_.constant(ScalarValue::from_f64(v))};
 }
-Ref OpBuilder::constant_int(int64_t v) { return {Ref::Kind::kConstant, region_.constant(ScalarValue::from_i64(v))}; }
+Ref OpBuilder::constant_int(int64_t v) {
+  return {Ref::Kind::kConstant, region_.constant(ScalarValue::from_i64(v))};
+}
 
 Ref OpBuilder::in(int i) { return in_as(i, compute()); }
 
@@ -95,8 +110,10 @@ Ref OpBuilder::rounded(Ref value, DType to) {
   value = as_node(value, to);
   Node& n = region_.ir().nodes[value.id];
   if (n.dtype == to) return value;
-  const bool fresh = value.id >= first_node_ && n.uses == 0 && n.dtype == natural_dtype(lane_of(n.dtype)) &&
-                     lane_of(n.dtype) == lane_of(to) && n.kind != NodeKind::kPsum && n.kind != NodeKind::kLoad && n.kind != NodeKind::kScan;
+  const bool fresh = value.id >= first_node_ && n.uses == 0 &&
+                     n.dtype == natural_dtype(lane_of(n.dtype)) &&
+                     lane_of(n.dtype) == lane_of(to) && n.kind != NodeKind::kPsum &&
+                     n.kind != NodeKind::kLoad && n.kind != NodeKind::kScan;
   if (fresh) {
     n.dtype = to;
     return value;
@@ -107,16 +124,20 @@ Ref OpBuilder::rounded(Ref value, DType to) {
 Ref OpBuilder::apply(ScalarOp fn, Ref a, Ref b, Ref c) {
   const ScalarOpInfo& info = scalar_op_info(fn);
   if (!info.allows(lane_of(math())))
-    fail(unimplemented(std::string(info_->name) + ": " + std::string(info.name) + " does not compute in " + std::string(dtype_name(math()))));
+    fail(unimplemented(std::string(info_->name) + ": " + std::string(info.name) +
+                       " does not compute in " + std::string(dtype_name(math()))));
   Node n;
   n.kind = NodeKind::kApply;
   n.fn = fn;
   n.src = {a, b, c};
   n.op = index_;
   bool any = false;
-  for (int i = fn == ScalarOp::kSelect ? 1 : 0; i < info.arity; ++i) any |= n.src[i].kind == Ref::Kind::kNode;
+  for (int i = fn == ScalarOp::kSelect ? 1 : 0; i < info.arity; ++i)
+    any |= n.src[i].kind == Ref::Kind::kNode;
   // Functions of scalars alone are evaluated on a tile of one value.
-  if (!any) n.src[fn == ScalarOp::kSelect ? 1 : 0] = as_node(n.src[fn == ScalarOp::kSelect ? 1 : 0], math());
+  if (!any)
+    n.src[fn == ScalarOp::kSelect ? 1 : 0] =
+        as_node(n.src[fn == ScalarOp::kSelect ? 1 : 0], math());
   n.dtype = info.result == ScalarResult::kBool ? DType::kBool : math();
   return {Ref::Kind::kNode, region_.add(n)};
 }
@@ -141,7 +162,10 @@ Ref OpBuilder::scan(ReduceFn fn, Ref a) {
   return {Ref::Kind::kNode, region_.add(n)};
 }
 
-Ref OpBuilder::count() { return {Ref::Kind::kScalar, region_.scalar_arg(window_op_, 0, ScalarSource::kReducedCount, math())}; }
+Ref OpBuilder::count() {
+  return {Ref::Kind::kScalar,
+          region_.scalar_arg(window_op_, 0, ScalarSource::kReducedCount, math())};
+}
 
 Ref OpBuilder::iota(int shape_dim, Ref start, Ref step, DType dtype) {
   Node n;
@@ -164,7 +188,9 @@ Ref OpBuilder::iota(int shape_dim, Ref start, Ref step, DType dtype) {
 }
 
 void OpBuilder::out(int i, Ref value) {
-  const DType result = info_->dtype == DTypeRule::kBool ? DType::kBool : info_->dtype == DTypeRule::kI64 ? DType::kI64 : compute();
+  const DType result = info_->dtype == DTypeRule::kBool  ? DType::kBool
+                       : info_->dtype == DTypeRule::kI64 ? DType::kI64
+                                                         : compute();
   out_raw(i, rounded(value, result));
 }
 
@@ -172,11 +198,13 @@ void OpBuilder::out_raw(int i, Ref value) {
   const int operand = op_->input_count + i;
   if (operand >= op_->input_count + op_->output_count || !is_tensor(operand)) return;
   Placement place;
-  if (!place_operand(graph(), *op_, operand, frame(), &place)) return fail(invalid_argument("iteration spaces differ"));
+  if (!place_operand(graph(), *op_, operand, frame(), &place))
+    return fail(invalid_argument("iteration spaces differ"));
   const DType stored = storage_dtype(graph().operand(*op_, operand).view.dtype);
   const DType have = dtype_of(value);
   // f32 results of an f32 op that go to a narrower output round once, where they are made.
-  value = have == natural_dtype(lane_of(have)) ? rounded(value, stored) : converted(as_node(value, stored), stored);
+  value = have == natural_dtype(lane_of(have)) ? rounded(value, stored)
+                                               : converted(as_node(value, stored), stored);
   region_.store(window_op_, operand, place, value.id, index_);
 }
 
@@ -184,7 +212,8 @@ Ref OpBuilder::matmul(int a, int b) {
   RegionIr& ir = region_.ir();
   const GraphShape& out_shape = graph().shape_of(graph().output(*op_, 0).view);
   DimMap placed;
-  if (!place_shape(out_shape, frame(), Span::kFull, &placed)) fail(invalid_argument("iteration spaces differ"));
+  if (!place_shape(out_shape, frame(), Span::kFull, &placed))
+    fail(invalid_argument("iteration spaces differ"));
   const auto access = [&](int operand, int keep_out_dim, int keep_view_dim) {
     const GraphView& v = graph().operand(*op_, operand).view;
     Access x;
@@ -200,7 +229,8 @@ Ref OpBuilder::matmul(int a, int b) {
       if (out_shape.rank == 3 && placed[j] == 0) d = 0;
       if (d < 0 || v.canon[d] < 0) continue;
       x.dims[j] = static_cast<int8_t>(d);
-      x.canon[j] = static_cast<int8_t>(16 + d);  // the contracted dim lies between: no merging across dims
+      x.canon[j] =
+          static_cast<int8_t>(16 + d);  // the contracted dim lies between: no merging across dims
     }
     return region_.add_access(x);
   };
@@ -236,7 +266,8 @@ Ref OpBuilder::matmul(int a, int b) {
 namespace {
 
 // Placement of a view whose dims are those of the full shape, one for one, but for `skip`.
-Placement aligned(const Graph& graph, const GraphOp& op, const GraphView& v, const Frame& frame, int skip) {
+Placement aligned(const Graph& graph, const GraphOp& op, const GraphView& v, const Frame& frame,
+                  int skip) {
   Placement p;
   DimMap placed;
   place_shape(graph.shape(full_shape(graph, op)), frame, Span::kFull, &placed);
@@ -260,7 +291,8 @@ Placement aligned(const Graph& graph, const GraphOp& op, const GraphView& v, con
 Ref OpBuilder::load_aligned(int x, DType dtype) {
   const GraphView& v = graph().operand(*op_, x).view;
   const Placement p = aligned(graph(), *op_, v, frame(), -1);
-  const NodeId n = region_.load(window_op_, x, p, dtype == DType::kInvalid ? storage_dtype(v.dtype) : dtype, index_);
+  const NodeId n = region_.load(window_op_, x, p,
+                                dtype == DType::kInvalid ? storage_dtype(v.dtype) : dtype, index_);
   return {Ref::Kind::kNode, n < 0 ? NodeId{0} : n};
 }
 
@@ -271,7 +303,8 @@ Ref OpBuilder::load_along(int x, int shape_dim, DType dtype) {
   place_shape(graph().shape(full_shape(graph(), *op_)), frame(), Span::kFull, &placed);
   for (int j = 0; j < frame().rank; ++j)
     if (placed[j] == shape_dim && v.canon[0] >= 0) p.dims[j] = 0, p.canon[j] = v.canon[0];
-  const NodeId n = region_.load(window_op_, x, p, dtype == DType::kInvalid ? storage_dtype(v.dtype) : dtype, index_);
+  const NodeId n = region_.load(window_op_, x, p,
+                                dtype == DType::kInvalid ? storage_dtype(v.dtype) : dtype, index_);
   return {Ref::Kind::kNode, n < 0 ? NodeId{0} : n};
 }
 

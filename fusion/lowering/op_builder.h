@@ -1,5 +1,5 @@
-// What an expansion sees of its op: inputs as values of the compute dtype, primitive functions in the math type, outputs
-// that round once. See expand.h for the expansions.
+// What an expansion sees of its op: inputs as values of the compute dtype, primitive functions in
+// the math type, outputs that round once. See expand.h for the expansions.
 #pragma once
 
 #include "fusion/lowering/region_ir.h"
@@ -31,7 +31,8 @@ class OpBuilder {
   // fn(a, b, c) in the math type; comparisons and logic give bools.
   Ref apply(ScalarOp fn, Ref a, Ref b = {}, Ref c = {});
   Ref select(Ref condition, Ref a, Ref b) { return apply(ScalarOp::kSelect, condition, a, b); }
-  // Over the row (or the reduced dims of a column region), in the math type; kAny and kAll on bools.
+  // Over the row (or the reduced dims of a column region), in the math type; kAny and kAll on
+  // bools.
   Ref reduce(ReduceFn fn, Ref a);
   Ref scan(ReduceFn fn, Ref a);
   // Elements reduced to one, as a value of the math type (bound at launch).
@@ -47,7 +48,8 @@ class OpBuilder {
   Ref matmul(int a, int b);
   // x[..., index, ...]: input x read indirectly along its dim; other dims follow the frame.
   Ref load_indirect(int x, int dim, Ref index, DType dtype);
-  // An operand whose dims are those of the full shape, one for one (indexing ops), or one frame dim only.
+  // An operand whose dims are those of the full shape, one for one (indexing ops), or one frame dim
+  // only.
   Ref load_aligned(int x, DType dtype);
   Ref load_along(int x, int shape_dim, DType dtype);
   void store_indirect(int output, int dim, Ref index, Ref value);

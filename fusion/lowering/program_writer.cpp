@@ -4,7 +4,8 @@
 
 namespace nax {
 
-ProgramWriter::ProgramWriter(const Graph& graph, const RegionIr& ir, const TargetInfo& target, const std::string& name)
+ProgramWriter::ProgramWriter(const Graph& graph, const RegionIr& ir, const TargetInfo& target,
+                             const std::string& name)
     : graph_(graph), ir_(ir), target_(target), slots_(&program_.slots) {
   program_.name = name;
   program_.target = std::string(target.name);
@@ -29,7 +30,8 @@ SlotId ProgramWriter::find(ValueId value) {
     for (int last = 1; last < s.rank; ++last) {
       if (s.prefix[last] != value) continue;
       SlotId product = slots_.constant(1);
-      for (int d = 0; d <= last; ++d) product = slots_.mul(product, slots_.size(static_cast<ArgId>(i), d));
+      for (int d = 0; d <= last; ++d)
+        product = slots_.mul(product, slots_.size(static_cast<ArgId>(i), d));
       return product;
     }
   }
@@ -98,14 +100,17 @@ std::vector<Group> ProgramWriter::collapse(const std::vector<NodeId>& nodes) con
     bool merge = j > 0 && !(ir_.pinned >> (j - 1) & 1) && row == groups.back().row;
     for (size_t a = 0; merge && a < used.size(); ++a)
       if (used[a]) merge = ir_.accesses[a].canon[j] == ir_.accesses[a].canon[j - 1];
-    if (merge) groups.back().last = j;
-    else groups.push_back({j, j, row});
+    if (merge)
+      groups.back().last = j;
+    else
+      groups.push_back({j, j, row});
   }
   return groups;
 }
 
 StatusOr<Program> ProgramWriter::finish() {
-  if (slots_.overflowed()) return invalid_argument("the region needs more slots than a program has");
+  if (slots_.overflowed())
+    return invalid_argument("the region needs more slots than a program has");
   NAX_RETURN_IF_ERROR(Status(status_));
   return std::move(program_);
 }

@@ -1,4 +1,5 @@
-// Writes the nests of one program from a region's values: sizes and strides as slots, tiles, instructions.
+// Writes the nests of one program from a region's values: sizes and strides as slots, tiles,
+// instructions.
 #pragma once
 
 #include <string>
@@ -18,7 +19,8 @@ struct Group {
 
 class ProgramWriter {
  public:
-  ProgramWriter(const Graph& graph, const RegionIr& ir, const TargetInfo& target, const std::string& name);
+  ProgramWriter(const Graph& graph, const RegionIr& ir, const TargetInfo& target,
+                const std::string& name);
 
   const RegionIr& ir() const { return ir_; }
   const TargetInfo& target() const { return target_; }
@@ -43,7 +45,8 @@ class ProgramWriter {
 
  private:
   SlotId root_size(int j);
-  // A slot that holds the number behind a value id, from any view argument; kNoSlot where none has it.
+  // A slot that holds the number behind a value id, from any view argument; kNoSlot where none has
+  // it.
   SlotId find(ValueId value);
   SlotId try_size(int first, int last);
 
@@ -65,15 +68,18 @@ class NestWriter {
  public:
   explicit NestWriter(ProgramWriter& writer);
 
-  // Adds an axis whose coordinate moves root dim `root` by `factor` (kNoSlot: 1) steps; root -1: none.
-  AxisId add_axis(AxisRole role, SlotId extent, int root = -1, SlotId factor = kNoSlot, LoopKind kind = LoopKind::kParallel);
+  // Adds an axis whose coordinate moves root dim `root` by `factor` (kNoSlot: 1) steps; root -1:
+  // none.
+  AxisId add_axis(AxisRole role, SlotId extent, int root = -1, SlotId factor = kNoSlot,
+                  LoopKind kind = LoopKind::kParallel);
   AxisId add_axis(AxisRole role, const Group& g, LoopKind kind = LoopKind::kParallel);
   Axis& axis(AxisId id) { return nest_.axes[id]; }
   Nest& nest() { return nest_; }
 
   // `node` is read from scratch instead of being computed here.
   void use_scratch(NodeId node, const ScratchValue& value);
-  // Tiles are not reused after their last use in `emit`: reductions and scratch stores that follow read them.
+  // Tiles are not reused after their last use in `emit`: reductions and scratch stores that follow
+  // read them.
   void keep_to_end() { keep_ = true; }
   // Emits nodes in order.
   void emit(const std::vector<NodeId>& nodes);
@@ -114,9 +120,9 @@ class NestWriter {
   Nest nest_;
   std::array<int8_t, kMaxAxes> root_of_axis_;
   std::array<SlotId, kMaxAxes> factor_of_axis_;
-  std::vector<TileUse> tiles_;       // by node
-  std::vector<int> remaining_;       // uses of a node still to come
-  std::vector<TileId> free_tiles_;   // kFull tiles without a live value
+  std::vector<TileUse> tiles_;      // by node
+  std::vector<int> remaining_;      // uses of a node still to come
+  std::vector<TileId> free_tiles_;  // kFull tiles without a live value
   std::vector<std::pair<NodeId, ScratchValue>> scratch_;
   bool in_finish_ = false, keep_ = false;
 };

@@ -22,7 +22,8 @@ class RegionBuilder {
   ArgId view_arg(uint32_t op, int operand);
   // The value of a view in its own dtype, forwarded or kNoNode.
   NodeId forwarded(int32_t view, const Placement& place) const;
-  // A load of the operand with this placement into a tile of `dtype`; shared with earlier equal loads.
+  // A load of the operand with this placement into a tile of `dtype`; shared with earlier equal
+  // loads.
   NodeId load(uint32_t op, int operand, const Placement& place, DType dtype, uint16_t region_op);
   void store(uint32_t op, int operand, const Placement& place, NodeId value, uint16_t region_op);
   // Checks an access against all earlier ones of the region; records it for later ones.

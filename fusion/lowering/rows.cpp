@@ -1,7 +1,8 @@
 // Row reductions, softmax, norms and the pointwise work around them.
 //   Variant 0: a row lies whole in SBUF; one nest, launch guard on the row's length.
-//   Variant 1: rows of any length. For each reduction a nest over blocks of 65536 elements that recomputes what the
-//   reduction needs, then a tree over the partials; at the end one pointwise nest for full outputs and one for row outputs.
+//   Variant 1: rows of any length. For each reduction a nest over blocks of 65536 elements that
+//   recomputes what the reduction needs, then a tree over the partials; at the end one pointwise
+//   nest for full outputs and one for row outputs.
 #include <algorithm>
 
 #include "fusion/lowering/lower.h"
@@ -19,11 +20,14 @@ std::vector<Group> part(const std::vector<Group>& groups, bool row) {
 // Loops and partitions over outer groups; partitions of one point where there are none.
 void add_outer_axes(ProgramWriter& w, NestWriter& nest, const std::vector<Group>& outer) {
   for (size_t i = 0; i + 1 < outer.size(); ++i) nest.add_axis(AxisRole::kLoop, outer[i]);
-  if (outer.empty()) nest.add_axis(AxisRole::kPartition, w.slots().constant(1));
-  else nest.add_axis(AxisRole::kPartition, outer.back());
+  if (outer.empty())
+    nest.add_axis(AxisRole::kPartition, w.slots().constant(1));
+  else
+    nest.add_axis(AxisRole::kPartition, outer.back());
 }
 
-StatusOr<Program> whole_rows(const Graph& graph, const RegionIr& ir, const TargetInfo& target, const std::string& name) {
+StatusOr<Program> whole_rows(const Graph& graph, const RegionIr& ir, const TargetInfo& target,
+                             const std::string& name) {
   ProgramWriter w(graph, ir, target, name);
   const std::vector<NodeId> nodes = all_nodes(ir);
   const std::vector<Group> groups = w.collapse(nodes);
@@ -44,9 +48,14 @@ StatusOr<Program> whole_rows(const Graph& graph, const RegionIr& ir, const Targe
 
 class LongRows {
  public:
-  LongRows(const Graph& graph, const RegionIr& ir, const TargetInfo& target, const std::string& name)
-      : ir_(ir), w_(graph, ir, target, name), groups_(w_.collapse(all_nodes(ir))), outer_(part(groups_, false)),
-        row_(part(groups_, true)), row_value_(ir.nodes.size(), false) {}
+  LongRows(const Graph& graph, const RegionIr& ir, const TargetInfo& target,
+           const std::string& name)
+      : ir_(ir),
+        w_(graph, ir, target, name),
+        groups_(w_.collapse(all_nodes(ir))),
+        outer_(part(groups_, false)),
+        row_(part(groups_, true)),
+        row_value_(ir.nodes.size(), false) {}
 
   StatusOr<Program> run() {
     rows_ = w_.size(outer_);
@@ -54,13 +63,16 @@ class LongRows {
     blocks_ = w_.slots().ceil_div(length_, w_.slots().constant(kReduceBlock));
     find_row_values();
     for (size_t i = 0; i < ir_.nodes.size(); ++i)
-      if (ir_.nodes[i].kind == NodeKind::kIota && !row_value_[i]) return unimplemented("a coordinate along a row in blocks");
+      if (ir_.nodes[i].kind == NodeKind::kIota && !row_value_[i])
+        return unimplemented("a coordinate along a row in blocks");
     if (row_.size() > 1) lay_out();
     std::vector<NodeId> full, row;
     for (size_t i = 0; i < ir_.nodes.size(); ++i) {
       const Node& n = ir_.nodes[i];
       if (n.kind == NodeKind::kReduce) reduce(static_cast<NodeId>(i));
-      if (n.kind == NodeKind::kStore) (ir_.accesses[n.access].space == Span::kFull ? full : row).push_back(static_cast<NodeId>(i));
+      if (n.kind == NodeKind::kStore)
+        (ir_.accesses[n.access].space == Span::kFull ? full : row)
+            .push_back(static_cast<NodeId>(i));
     }
     if (!full.empty()) outputs(full, true);
     if (!row.empty()) outputs(row, false);
@@ -74,7 +86,8 @@ class LongRows {
       const Node& n = ir_.nodes[i];
       bool spans = false;
       if (n.kind == NodeKind::kLoad || n.kind == NodeKind::kStore)
-        for (int j = 0; j < ir_.frame.rank; ++j) spans |= (ir_.frame.row >> j & 1) && ir_.accesses[n.access].canon[j] >= 0;
+        for (int j = 0; j < ir_.frame.rank; ++j)
+          spans |= (ir_.frame.row >> j & 1) && ir_.accesses[n.access].canon[j] >= 0;
       if (n.kind == NodeKind::kIota) spans = n.axis >= 0 && (ir_.frame.row >> n.axis & 1);
       if (n.kind != NodeKind::kReduce)
         for (const Ref& r : n.src)
@@ -90,7 +103,8 @@ class LongRows {
     for (size_t i = ir_.nodes.size(); i-- > 0;) {
       if (!need[i]) continue;
       const Node& n = ir_.nodes[i];
-      const bool is_root = std::find(roots.begin(), roots.end(), static_cast<NodeId>(i)) != roots.end();
+      const bool is_root =
+          std::find(roots.begin(), roots.end(), static_cast<NodeId>(i)) != roots.end();
       if (n.kind == NodeKind::kReduce && !is_root) continue;  // comes from scratch
       for (const Ref& r : n.src)
         if (r.kind == Ref::Kind::kNode) need[r.id] = true;
@@ -118,7 +132,8 @@ class LongRows {
     for (const NodeId n : nodes) {
       if (ir_.nodes[n].kind != NodeKind::kReduce || n == except) continue;
       for (const auto& [node, arg] : results_)
-        if (node == n) nest.use_scratch(n, {row_scratch(arg, 0, w_.slots().constant(1)), ir_.nodes[n].dtype});
+        if (node == n)
+          nest.use_scratch(n, {row_scratch(arg, 0, w_.slots().constant(1)), ir_.nodes[n].dtype});
     }
   }
 
@@ -127,7 +142,10 @@ class LongRows {
     NestWriter nest(w_);
     std::vector<AxisId> axes;
     for (size_t i = 0; i < groups_.size(); ++i)
-      axes.push_back(nest.add_axis(i + 1 == groups_.size() ? AxisRole::kFree : i + 2 == groups_.size() ? AxisRole::kPartition : AxisRole::kLoop, groups_[i]));
+      axes.push_back(nest.add_axis(i + 1 == groups_.size()   ? AxisRole::kFree
+                                   : i + 2 == groups_.size() ? AxisRole::kPartition
+                                                             : AxisRole::kLoop,
+                                   groups_[i]));
     nest.keep_to_end();
     for (size_t n = 0; n < ir_.nodes.size(); ++n) {
       if (ir_.nodes[n].kind != NodeKind::kLoad || row_value_[n]) continue;
@@ -152,7 +170,8 @@ class LongRows {
   void reduce(NodeId id) {
     SlotBuilder& s = w_.slots();
     const Node& n = ir_.nodes[id];
-    const DType wide = ir_.nodes[n.src[0].id].dtype == DType::kBool ? DType::kBool : natural(n.dtype);
+    const DType wide =
+        ir_.nodes[n.src[0].id].dtype == DType::kBool ? DType::kBool : natural(n.dtype);
     const ArgId partials = w_.scratch(wide, s.mul(rows_, blocks_));
     const ArgId result = w_.scratch(n.dtype, rows_);
     {
@@ -185,8 +204,10 @@ class LongRows {
     NestWriter nest(w_);
     // outer loops, partition, blocks: one row of partials a point.
     for (size_t i = 0; i + 1 < outer_.size(); ++i) nest.add_axis(AxisRole::kLoop, outer_[i]);
-    if (outer_.empty()) nest.add_axis(AxisRole::kPartition, s.constant(1));
-    else nest.add_axis(AxisRole::kPartition, outer_.back());
+    if (outer_.empty())
+      nest.add_axis(AxisRole::kPartition, s.constant(1));
+    else
+      nest.add_axis(AxisRole::kPartition, outer_.back());
     const AxisId f = nest.add_axis(AxisRole::kFree, blocks_);
     HbmAccess from = row_scratch(partials, 0, blocks_);
     from.strides[f] = s.constant(1);
@@ -214,10 +235,14 @@ class LongRows {
 
   static DType natural(DType t) {
     switch (lane_of(t)) {
-      case Lane::kF32: return DType::kF32;
-      case Lane::kF64: return DType::kF64;
-      case Lane::kI64: return DType::kI64;
-      case Lane::kI32: return DType::kI32;
+      case Lane::kF32:
+        return DType::kF32;
+      case Lane::kF64:
+        return DType::kF64;
+      case Lane::kI64:
+        return DType::kI64;
+      case Lane::kI32:
+        return DType::kI32;
     }
     return t;
   }
@@ -232,7 +257,8 @@ class LongRows {
 
 }  // namespace
 
-StatusOr<std::vector<Program>> lower_rows(const Graph& graph, const RegionIr& ir, const TargetInfo& target, const std::string& name) {
+StatusOr<std::vector<Program>> lower_rows(const Graph& graph, const RegionIr& ir,
+                                          const TargetInfo& target, const std::string& name) {
   NAX_ASSIGN_OR_RETURN(Program whole, whole_rows(graph, ir, target, name));
   std::vector<Program> variants;
   const bool guarded = !whole.guards.empty();

@@ -3,15 +3,18 @@
 
 namespace nax {
 
-StatusOr<std::vector<Program>> lower_scan(const Graph& graph, const RegionIr& ir, const TargetInfo& target, const std::string& name) {
+StatusOr<std::vector<Program>> lower_scan(const Graph& graph, const RegionIr& ir,
+                                          const TargetInfo& target, const std::string& name) {
   ProgramWriter w(graph, ir, target, name);
   const std::vector<NodeId> nodes = all_nodes(ir);
   NestWriter nest(w);
   std::vector<Group> outer, row;
   for (const Group& g : w.collapse(nodes)) (g.row ? row : outer).push_back(g);
   for (size_t i = 0; i + 1 < outer.size(); ++i) nest.add_axis(AxisRole::kLoop, outer[i]);
-  if (outer.empty()) nest.add_axis(AxisRole::kPartition, w.slots().constant(1));
-  else nest.add_axis(AxisRole::kPartition, outer.back());
+  if (outer.empty())
+    nest.add_axis(AxisRole::kPartition, w.slots().constant(1));
+  else
+    nest.add_axis(AxisRole::kPartition, outer.back());
   AxisId free = 0;
   if (row.empty()) free = nest.add_axis(AxisRole::kFree, w.slots().constant(1));
   for (const Group& g : row) free = nest.add_axis(AxisRole::kFree, g);

@@ -2,6 +2,8 @@
 
 namespace nax {
 
-Proposal propose_adaptive(const Graph& graph, const FusionLimits& limits) { return propose_greedy(graph, limits); }
+Proposal propose_adaptive(const Graph& graph, const FusionLimits& limits) {
+  return propose_greedy(graph, limits);
+}
 
 }  // namespace nax

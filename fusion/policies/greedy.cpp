@@ -1,6 +1,7 @@
-// Scans the ops in order. An op joins the latest region that it depends on, if their loops agree and no access conflicts;
-// else a later region that reads the same buffer; else it starts a region. Regions keep their order of creation, and every
-// dependence points to an equal or earlier region, so that order is topological. Linear in the operands of the window.
+// Scans the ops in order. An op joins the latest region that it depends on, if their loops agree
+// and no access conflicts; else a later region that reads the same buffer; else it starts a region.
+// Regions keep their order of creation, and every dependence points to an equal or earlier region,
+// so that order is topological. Linear in the operands of the window.
 #include <algorithm>
 
 #include "fusion/frame.h"
@@ -9,7 +10,8 @@
 namespace nax {
 namespace {
 
-// How one region touched one canonical view: enough to decide whether another access may share the loop.
+// How one region touched one canonical view: enough to decide whether another access may share the
+// loop.
 struct Touch {
   int32_t region = -1;
   uint32_t op = 0;
@@ -18,13 +20,16 @@ struct Touch {
 };
 
 struct ViewState {
-  Touch write, read;   // latest region that writes, reads it
+  Touch write, read;  // latest region that writes, reads it
 };
 
 class Greedy {
  public:
   Greedy(const Graph& graph, const FusionLimits& limits)
-      : graph_(graph), limits_(limits), views_(graph.views().size()), last_reader_(graph.buffers().size(), -1) {}
+      : graph_(graph),
+        limits_(limits),
+        views_(graph.views().size()),
+        last_reader_(graph.buffers().size(), -1) {}
 
   Proposal run() {
     for (uint32_t i = 0; i < graph_.ops().size(); ++i) place(i);
@@ -44,8 +49,8 @@ class Greedy {
   bool aligned(int32_t region, uint32_t a, int ai, uint32_t b, int bi) const {
     const Frame& f = regions_[region].frame.frame();
     Placement x, y;
-    return place_operand(graph_, op(a), ai, f, &x) && place_operand(graph_, op(b), bi, f, &y) && x.canon == y.canon &&
-           (f.kind != RegionKind::kColumn || x.space == y.space);
+    return place_operand(graph_, op(a), ai, f, &x) && place_operand(graph_, op(b), bi, f, &y) &&
+           x.canon == y.canon && (f.kind != RegionKind::kColumn || x.space == y.space);
   }
 
   // Calls f(canonical view) for each view of the same buffer that is not disjoint from `view`.
@@ -54,8 +59,10 @@ class Greedy {
     const GraphBuffer& b = graph_.buffers()[graph_.views()[view].buffer];
     if (b.first_view == view && graph_.views()[view].next < 0) return f(view, true);
     for (int32_t v = b.first_view; v >= 0; v = graph_.views()[v].next) {
-      if (v == view) f(v, true);
-      else if (graph_.alias(v, view) != AliasClass::kDisjoint) f(v, false);
+      if (v == view)
+        f(v, true);
+      else if (graph_.alias(v, view) != AliasClass::kDisjoint)
+        f(v, false);
     }
   }
 
@@ -66,8 +73,10 @@ class Greedy {
     bool apart = false;
     const auto after = [&](int32_t region, bool conflict) {
       if (region < 0) return;
-      if (region > earliest) earliest = region, apart = conflict;
-      else if (region == earliest) apart |= conflict;
+      if (region > earliest)
+        earliest = region, apart = conflict;
+      else if (region == earliest)
+        apart |= conflict;
     };
     const int count = o.input_count + o.output_count;
     for (int k = 0; k < count; ++k) {
@@ -117,7 +126,8 @@ class Greedy {
     const int count = o.input_count + o.output_count;
     if (r.ops.size() >= limits_.max_ops) return *reason = "the region has its most ops", false;
     // One more for a reduced count.
-    if (r.operands + static_cast<size_t>(count) + 1 > limits_.max_args && arguments(r, i) > limits_.max_args)
+    if (r.operands + static_cast<size_t>(count) + 1 > limits_.max_args &&
+        arguments(r, i) > limits_.max_args)
       return *reason = "the region has its most arguments", false;
     RegionFrame before = r.frame;
     if (!r.frame.admit(graph_, i, reason)) return false;
@@ -130,7 +140,8 @@ class Greedy {
       if (!graph_.buffers()[operand.view.buffer].written) continue;
       for_each_alias(operand.view.view, [&](int32_t v, bool same) {
         const auto check = [&](const Touch& t) {
-          if (t.region == region && (!same || t.mixed || !aligned(region, t.op, t.operand, i, k))) ok = false;
+          if (t.region == region && (!same || t.mixed || !aligned(region, t.op, t.operand, i, k)))
+            ok = false;
         };
         check(views_[v].write);
         if (writes) check(views_[v].read);
@@ -151,7 +162,8 @@ class Greedy {
     size_t scalars = 0;
     const auto add = [&](uint32_t i) {
       const GraphOp& o = op(i);
-      if (op_info(o.id)->kind == OpKind::kReduction || op_info(o.id)->kind == OpKind::kRow) ++scalars;
+      if (op_info(o.id)->kind == OpKind::kReduction || op_info(o.id)->kind == OpKind::kRow)
+        ++scalars;
       for (int k = 0; k < o.input_count + o.output_count; ++k) {
         const GraphOperand& operand = graph_.operand(o, k);
         if (operand.cls == OperandClass::kScalar) ++scalars;
@@ -200,6 +212,8 @@ class Greedy {
 
 }  // namespace
 
-Proposal propose_greedy(const Graph& graph, const FusionLimits& limits) { return Greedy(graph, limits).run(); }
+Proposal propose_greedy(const Graph& graph, const FusionLimits& limits) {
+  return Greedy(graph, limits).run();
+}
 
 }  // namespace nax

@@ -9,7 +9,8 @@ struct Row {
   const char* name;
   ProposeFn propose;
 };
-constexpr Row kPolicies[] = {{"strict", propose_strict}, {"greedy", propose_greedy}, {"adaptive", propose_adaptive}};
+constexpr Row kPolicies[] = {
+    {"strict", propose_strict}, {"greedy", propose_greedy}, {"adaptive", propose_adaptive}};
 constexpr const char* kNames[] = {kPolicies[0].name, kPolicies[1].name, kPolicies[2].name, nullptr};
 
 }  // namespace

@@ -11,7 +11,8 @@ struct Variation {
   std::vector<int64_t> shape = {6, 10};
   double scalar = 0.5;
   int64_t offset = 0;
-  bool transposed = false, live = true, born = false, in_place = false, same_inputs = false, absent_alpha = false;
+  bool transposed = false, live = true, born = false, in_place = false, same_inputs = false,
+       absent_alpha = false;
   DType dtype = kF32;
   int64_t pitch = 0;
   OpId second = OpId::k_exp;
@@ -24,7 +25,8 @@ std::string key_of(const Variation& v) {
   WindowMaker m;
   const auto make = [&](bool live, bool born) {
     const int64_t pitch = v.pitch ? v.pitch : v.shape[1];
-    View x = M::contiguous(m.buffer((v.shape[0] * pitch + v.offset) * 8, live, born), v.dtype, v.shape, v.offset);
+    View x = M::contiguous(m.buffer((v.shape[0] * pitch + v.offset) * 8, live, born), v.dtype,
+                           v.shape, v.offset);
     x.strides[0] = pitch;
     if (v.transposed) {
       x.strides[0] = 1;
@@ -32,8 +34,11 @@ std::string key_of(const Variation& v) {
     }
     return x;
   };
-  const View a = make(true, false), b = v.same_inputs ? a : make(true, false), t = v.in_place ? a : make(v.live, v.born), u = make(true, true);
-  m.op(OpId::k_add, {M::operand(a), M::operand(b), v.absent_alpha ? M::absent() : M::scalar(v.scalar)}, {t}, {}, v.dtype);
+  const View a = make(true, false), b = v.same_inputs ? a : make(true, false),
+             t = v.in_place ? a : make(v.live, v.born), u = make(true, true);
+  m.op(OpId::k_add,
+       {M::operand(a), M::operand(b), v.absent_alpha ? M::absent() : M::scalar(v.scalar)}, {t}, {},
+       v.dtype);
   m.op(v.second, {M::operand(t)}, {u}, {}, v.dtype);
   const View s = m.result(v.dtype, {v.mask == 2 ? v.shape[0] : v.shape[1]});
   m.op(OpId::k_sum, {M::operand(u)}, {s}, {v.mask, 0}, v.dtype);
@@ -53,10 +58,25 @@ TEST_CASE("scalars, sizes, offsets and pitches are not in the key") {
 }
 
 TEST_CASE("everything that changes a plan is in the key") {
-  const Variation variations[] = {
-      {}, {.shape = {6, 6}}, {.shape = {1, 10}}, {.shape = {6, 1}}, {.shape = {0, 10}}, {.transposed = true}, {.live = false, .born = true},
-      {.live = false}, {.born = true}, {.in_place = true}, {.same_inputs = true}, {.absent_alpha = true}, {.dtype = DType::kBF16},
-      {.dtype = DType::kF64}, {.pitch = 12}, {.second = OpId::k_log}, {.mask = 1}, {.policy = "strict"}, {.target = "trn1"}};
+  const Variation variations[] = {{},
+                                  {.shape = {6, 6}},
+                                  {.shape = {1, 10}},
+                                  {.shape = {6, 1}},
+                                  {.shape = {0, 10}},
+                                  {.transposed = true},
+                                  {.live = false, .born = true},
+                                  {.live = false},
+                                  {.born = true},
+                                  {.in_place = true},
+                                  {.same_inputs = true},
+                                  {.absent_alpha = true},
+                                  {.dtype = DType::kBF16},
+                                  {.dtype = DType::kF64},
+                                  {.pitch = 12},
+                                  {.second = OpId::k_log},
+                                  {.mask = 1},
+                                  {.policy = "strict"},
+                                  {.target = "trn1"}};
   std::vector<std::string> keys;
   for (const Variation& v : variations) keys.push_back(key_of(v));
   for (size_t i = 0; i < keys.size(); ++i)
@@ -68,7 +88,8 @@ TEST_CASE("how views of one buffer lie to each other is in the key") {
   const auto key = [](int64_t first, int64_t second, int64_t width) {
     WindowMaker m;
     const BufferIndex b = m.buffer(10 * 40 * 4);
-    View x = M::contiguous(b, kF32, {10, width}, first), y = M::contiguous(b, kF32, {10, width}, second);
+    View x = M::contiguous(b, kF32, {10, width}, first),
+         y = M::contiguous(b, kF32, {10, width}, second);
     x.strides[0] = y.strides[0] = 40;
     const View z = m.result(kF32, {10, width});
     m.op(OpId::k_neg, {M::operand(x)}, {x}, {}, kF32);
@@ -77,7 +98,8 @@ TEST_CASE("how views of one buffer lie to each other is in the key") {
     append_window_key(m.w, "greedy", *find_target("trn2"), &k);
     return std::pair{k, plan_or_fail(m.w, "greedy")->launches.size()};
   };
-  const auto disjoint = key(0, 20, 20), other = key(3, 25, 12), overlapping = key(0, 10, 20), same = key(5, 5, 20);
+  const auto disjoint = key(0, 20, 20), other = key(3, 25, 12), overlapping = key(0, 10, 20),
+             same = key(5, 5, 20);
   CHECK(disjoint.first == other.first);
   CHECK(disjoint.first != overlapping.first);
   CHECK(disjoint.first != same.first);
@@ -104,8 +126,10 @@ TEST_CASE("interleaved views: the overlap test against every element") {
       v[k].offset_bytes = static_cast<int64_t>(rng() % 40) * 4;
       for (int64_t e = 0; e < numel(v[k]); ++e) {
         const auto at = static_cast<size_t>(element_offset(v[k], e) / 4);
-        if (k == 0) hit[at] = true;
-        else really |= hit[at];
+        if (k == 0)
+          hit[at] = true;
+        else
+          really |= hit[at];
       }
     }
     const bool may = may_overlap(v[0], v[1]);

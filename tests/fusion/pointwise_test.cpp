@@ -5,12 +5,15 @@ namespace {
 
 TEST_CASE("add: same shape, broadcast, strided, in place, scalar, alpha") {
   using M = WindowMaker;
-  for (const DType t : {DType::kF32, DType::kBF16, DType::kF16, DType::kF64, DType::kI32, DType::kI64}) {
+  for (const DType t :
+       {DType::kF32, DType::kBF16, DType::kF16, DType::kF64, DType::kI32, DType::kI64}) {
     const double tol = is_floating(t) ? tolerance_of(t) : 0;
     for (int form = 0; form < 8; ++form) {
       CAPTURE(form);
       WindowMaker m;
-      View a = m.tensor(t, {7, 300}), b = m.tensor(t, form == 1 ? std::vector<int64_t>{300} : form == 2 ? std::vector<int64_t>{7, 1} : std::vector<int64_t>{7, 300});
+      View a = m.tensor(t, {7, 300}), b = m.tensor(t, form == 1   ? std::vector<int64_t>{300}
+                                                      : form == 2 ? std::vector<int64_t>{7, 1}
+                                                                  : std::vector<int64_t>{7, 300});
       m.fill_random(a, 1);
       m.fill_random(b, 2);
       View out = m.result(t, {7, 300});
@@ -43,25 +46,36 @@ TEST_CASE("every pointwise function, by dtype") {
   using M = WindowMaker;
   for (int id = 1; id < 170; ++id) {
     const OpInfo* info = op_info(static_cast<OpId>(id));
-    if (!info || info->kind != OpKind::kPointwise || info->shape == ShapeRule::kGiven || !info->expand) continue;
+    if (!info || info->kind != OpKind::kPointwise || info->shape == ShapeRule::kGiven ||
+        !info->expand)
+      continue;
     if (info->id == OpId::k_shift_left || info->id == OpId::k_shift_right) continue;
-    for (const DType t : {DType::kF32, DType::kBF16, DType::kF64, DType::kI64, DType::kI32, DType::kU8, DType::kBool}) {
-      const uint8_t cls = is_floating(t) ? kComputeFloat : t == DType::kBool ? kComputeBool : kComputeInt;
+    for (const DType t : {DType::kF32, DType::kBF16, DType::kF64, DType::kI64, DType::kI32,
+                          DType::kU8, DType::kBool}) {
+      const uint8_t cls = is_floating(t)      ? kComputeFloat
+                          : t == DType::kBool ? kComputeBool
+                                              : kComputeInt;
       if (!(info->compute & cls)) continue;
       if (info->id == OpId::k_pow && !is_floating(t)) continue;
       WindowMaker m;
       const bool square = info->shape == ShapeRule::kSame;
-      const std::vector<int64_t> shape = square ? std::vector<int64_t>{3, 20, 17} : std::vector<int64_t>{20, 51};
-      const bool positive = info->name.starts_with("log") || info->name.find("sqrt") != std::string_view::npos || info->id == OpId::k_pow || t == DType::kU8 ||
-                            info->name.starts_with("div") || info->name == "remainder" || info->name == "fmod" || info->name == "addcdiv";
+      const std::vector<int64_t> shape =
+          square ? std::vector<int64_t>{3, 20, 17} : std::vector<int64_t>{20, 51};
+      const bool positive =
+          info->name.starts_with("log") || info->name.find("sqrt") != std::string_view::npos ||
+          info->id == OpId::k_pow || t == DType::kU8 || info->name.starts_with("div") ||
+          info->name == "remainder" || info->name == "fmod" || info->name == "addcdiv";
       std::vector<WindowOperand> inputs;
       for (int i = 0; i < info->max_inputs; ++i) {
-        const bool mask = (info->id == OpId::k_where && i == 0) || (info->id == OpId::k_masked_fill && i == 1);
+        const bool mask =
+            (info->id == OpId::k_where && i == 0) || (info->id == OpId::k_masked_fill && i == 1);
         View v = m.tensor(mask ? DType::kBool : t, shape);
         m.fill_random(v, static_cast<uint64_t>(id * 10 + i), positive ? 0.3 : -1.5, 1.9);
         // The last operand of expressions that take scalars.
         const bool scalar = !(info->tensors >> i & 1) && i >= 2;
-        inputs.push_back(scalar ? (is_floating(t) ? M::scalar(0.75) : M::integer(t == DType::kBool ? 1 : 2)) : M::operand(v));
+        inputs.push_back(
+            scalar ? (is_floating(t) ? M::scalar(0.75) : M::integer(t == DType::kBool ? 1 : 2))
+                   : M::operand(v));
       }
       if (info->id == OpId::k_softplus) inputs[1] = M::scalar(1.5), inputs[2] = M::scalar(1.0);
       const View out = m.result(info->dtype == DTypeRule::kBool ? DType::kBool : t, shape);
@@ -75,7 +89,8 @@ TEST_CASE("every pointwise function, by dtype") {
 
 TEST_CASE("copies convert between all dtypes, fills and arange") {
   using M = WindowMaker;
-  const DType all[] = {DType::kBool, DType::kU8, DType::kI8, DType::kI16, DType::kI32, DType::kI64, DType::kF16, DType::kBF16, DType::kF32, DType::kF64};
+  const DType all[] = {DType::kBool, DType::kU8,  DType::kI8,   DType::kI16, DType::kI32,
+                       DType::kI64,  DType::kF16, DType::kBF16, DType::kF32, DType::kF64};
   for (const DType from : all)
     for (const DType to : all) {
       WindowMaker m;
@@ -92,7 +107,10 @@ TEST_CASE("copies convert between all dtypes, fills and arange") {
     if (t == DType::kBool) continue;
     WindowMaker n;
     const View z = n.result(t, {100});
-    n.op(OpId::k_arange, {is_floating(t) ? M::scalar(0.5) : M::integer(3), is_floating(t) ? M::scalar(0.25) : M::integer(1)}, {z}, {}, t);
+    n.op(OpId::k_arange,
+         {is_floating(t) ? M::scalar(0.5) : M::integer(3),
+          is_floating(t) ? M::scalar(0.25) : M::integer(1)},
+         {z}, {}, t);
     check_single(n, 0);
   }
   // Storage-only dtypes move as they are.
@@ -107,10 +125,19 @@ TEST_CASE("copies convert between all dtypes, fills and arange") {
 
 TEST_CASE("ranks 0 to 6, sizes 0 and 1") {
   using M = WindowMaker;
-  const std::vector<std::vector<int64_t>> shapes = {{}, {1}, {0}, {3, 0, 2}, {1, 1}, {2, 1, 3}, {2, 3, 1, 2}, {2, 3, 2, 2, 3}, {2, 1, 3, 2, 2, 3}};
+  const std::vector<std::vector<int64_t>> shapes = {{},
+                                                    {1},
+                                                    {0},
+                                                    {3, 0, 2},
+                                                    {1, 1},
+                                                    {2, 1, 3},
+                                                    {2, 3, 1, 2},
+                                                    {2, 3, 2, 2, 3},
+                                                    {2, 1, 3, 2, 2, 3}};
   for (const auto& shape : shapes) {
     WindowMaker m;
-    const View a = m.tensor(DType::kF32, shape), b = m.tensor(DType::kF32, shape), y = m.result(DType::kF32, shape);
+    const View a = m.tensor(DType::kF32, shape), b = m.tensor(DType::kF32, shape),
+               y = m.result(DType::kF32, shape);
     m.fill_random(a, 1);
     m.fill_random(b, 2);
     m.op(OpId::k_mul, {M::operand(a), M::operand(b)}, {y}, {}, DType::kF32);
@@ -125,7 +152,8 @@ TEST_CASE("ranks 0 to 6, sizes 0 and 1") {
 TEST_CASE("integer division by zero sets the op's error bit") {
   using M = WindowMaker;
   WindowMaker m;
-  const View a = m.tensor(DType::kI32, {10}), b = m.tensor(DType::kI32, {10}), y = m.result(DType::kI32, {10}), z = m.result(DType::kI32, {10});
+  const View a = m.tensor(DType::kI32, {10}), b = m.tensor(DType::kI32, {10}),
+             y = m.result(DType::kI32, {10}), z = m.result(DType::kI32, {10});
   m.fill_random(a, 1);
   for (int i = 0; i < 10; ++i) m.set(b, i, i == 7 ? 0 : 3);
   m.op(OpId::k_add, {M::operand(a), M::operand(b), M::absent()}, {y}, {}, DType::kI32);

@@ -6,7 +6,8 @@ namespace {
 
 using M = WindowMaker;
 
-// A random program over a few shapes: chains, in-place ops, views, broadcasts, reductions, matmuls, dead temporaries.
+// A random program over a few shapes: chains, in-place ops, views, broadcasts, reductions, matmuls,
+// dead temporaries.
 class RandomProgram {
  public:
   RandomProgram(uint64_t seed, const std::vector<int64_t>& dims) : rng_(seed), dims_(dims) {}
@@ -24,19 +25,28 @@ class RandomProgram {
  private:
   int pick(int n) { return static_cast<int>(rng_() % static_cast<uint64_t>(n)); }
   template <class T>
-  const T& any(const std::vector<T>& v) { return v[static_cast<size_t>(pick(static_cast<int>(v.size())))]; }
+  const T& any(const std::vector<T>& v) {
+    return v[static_cast<size_t>(pick(static_cast<int>(v.size())))];
+  }
 
   DType float_type() { return pick(4) == 0 ? DType::kBF16 : DType::kF32; }
   std::vector<int64_t> shape() {
     const int64_t a = dims_[0], b = dims_[1], c = dims_[2];
     switch (pick(7)) {
-      case 0: return {a, b};
-      case 1: return {c, a, b};
-      case 2: return {c * a, b};
-      case 3: return {b, a};
-      case 4: return {b};
-      case 5: return {a, 1};
-      default: return {a, a};
+      case 0:
+        return {a, b};
+      case 1:
+        return {c, a, b};
+      case 2:
+        return {c * a, b};
+      case 3:
+        return {b, a};
+      case 4:
+        return {b};
+      case 5:
+        return {a, 1};
+      default:
+        return {a, a};
     }
   }
   View input(const std::vector<int64_t>& s) {
@@ -47,7 +57,9 @@ class RandomProgram {
   }
   View fresh(DType t, const std::vector<int64_t>& s) { return m.tensor(t, s, true, true); }
 
-  static std::vector<int64_t> sizes(const View& v) { return {v.sizes.begin(), v.sizes.begin() + v.rank}; }
+  static std::vector<int64_t> sizes(const View& v) {
+    return {v.sizes.begin(), v.sizes.begin() + v.rank};
+  }
 
   // Other views of known tensors.
   View some_view() {
@@ -62,7 +74,9 @@ class RandomProgram {
       case 1:  // half of the last dim
         if (v.rank >= 1 && v.sizes[v.rank - 1] >= 2) {
           const int64_t half = v.sizes[v.rank - 1] / 2;
-          if (pick(2)) v.offset_bytes += half * v.strides[v.rank - 1] * static_cast<int64_t>(dtype_size(v.dtype));
+          if (pick(2))
+            v.offset_bytes +=
+                half * v.strides[v.rank - 1] * static_cast<int64_t>(dtype_size(v.dtype));
           v.sizes[v.rank - 1] = half;
         }
         break;
@@ -73,7 +87,8 @@ class RandomProgram {
           v.rank = 2;
         }
         break;
-      default: break;
+      default:
+        break;
     }
     return v;
   }
@@ -92,9 +107,11 @@ class RandomProgram {
   }
 
   // Ops whose output overlaps an input in memory are the binding's to refuse.
-  void append(OpId id, const std::vector<WindowOperand>& in, const std::vector<View>& out, const std::vector<int64_t>& attrs, DType t) {
+  void append(OpId id, const std::vector<WindowOperand>& in, const std::vector<View>& out,
+              const std::vector<int64_t>& attrs, DType t) {
     const Status s = m.try_op(id, in, out, attrs, t);
-    if (!s.ok()) REQUIRE_MESSAGE(s.message().find("overlaps") != std::string_view::npos, s.message());
+    if (!s.ok())
+      REQUIRE_MESSAGE(s.message().find("overlaps") != std::string_view::npos, s.message());
   }
 
   void step() {
@@ -103,10 +120,12 @@ class RandomProgram {
     switch (pick(10)) {
       case 0:
       case 1: {  // unary
-        const OpId ops[] = {OpId::k_neg, OpId::k_tanh, OpId::k_sigmoid, OpId::k_silu, OpId::k_abs, OpId::k_square, OpId::k_copy};
+        const OpId ops[] = {OpId::k_neg, OpId::k_tanh,   OpId::k_sigmoid, OpId::k_silu,
+                            OpId::k_abs, OpId::k_square, OpId::k_copy};
         const OpId id = ops[pick(7)];
         const bool in_place = pick(4) == 0;
-        const View y = in_place ? x : fresh(id == OpId::k_copy && pick(2) ? DType::kBF16 : x.dtype, s);
+        const View y =
+            in_place ? x : fresh(id == OpId::k_copy && pick(2) ? DType::kBF16 : x.dtype, s);
         append(id, {M::operand(x)}, {y}, {}, x.dtype);
         if (!in_place) tensors_.push_back(y);
         break;
@@ -126,7 +145,8 @@ class RandomProgram {
         const bool in_place = pick(3) == 0;
         const View y = in_place ? x : fresh(t, s);
         std::vector<WindowOperand> in = {M::operand(x), other};
-        if (id == OpId::k_add || id == OpId::k_sub) in.push_back(pick(2) ? M::absent() : M::scalar(0.25));
+        if (id == OpId::k_add || id == OpId::k_sub)
+          in.push_back(pick(2) ? M::absent() : M::scalar(0.25));
         append(id, in, {y}, {}, t);
         if (!in_place) tensors_.push_back(y);
         break;
@@ -138,8 +158,10 @@ class RandomProgram {
         const int64_t keep = pick(3) > 0;
         std::vector<int64_t> out;
         for (int d = 0; d < x.rank; ++d) {
-          if (!(mask >> d & 1)) out.push_back(s[static_cast<size_t>(d)]);
-          else if (keep) out.push_back(1);
+          if (!(mask >> d & 1))
+            out.push_back(s[static_cast<size_t>(d)]);
+          else if (keep)
+            out.push_back(1);
         }
         const View y = fresh(x.dtype, out);
         append(ops[pick(3)], {M::operand(x)}, {y}, {mask, keep}, x.dtype);
@@ -149,7 +171,8 @@ class RandomProgram {
       case 6: {
         if (x.rank == 0) return;
         const View y = pick(3) == 0 ? x : fresh(x.dtype, s);
-        append(OpId::k_softmax, {M::operand(x)}, {y}, {pick(3) ? x.rank - 1 : pick(x.rank)}, x.dtype);
+        append(OpId::k_softmax, {M::operand(x)}, {y}, {pick(3) ? x.rank - 1 : pick(x.rank)},
+               x.dtype);
         tensors_.push_back(y);
         break;
       }
@@ -157,8 +180,10 @@ class RandomProgram {
         if (x.rank == 0) return;
         std::vector<int64_t> stat = s;
         stat.back() = 1;
-        const View y = fresh(x.dtype, s), mean = fresh(DType::kF32, stat), rstd = fresh(DType::kF32, stat);
-        append(OpId::k_layer_norm, {M::operand(x), M::absent(), M::absent(), M::scalar(1e-3)}, {y, mean, rstd}, {1}, x.dtype);
+        const View y = fresh(x.dtype, s), mean = fresh(DType::kF32, stat),
+                   rstd = fresh(DType::kF32, stat);
+        append(OpId::k_layer_norm, {M::operand(x), M::absent(), M::absent(), M::scalar(1e-3)},
+               {y, mean, rstd}, {1}, x.dtype);
         tensors_.push_back(y);
         tensors_.push_back(rstd);
         break;
@@ -178,7 +203,8 @@ class RandomProgram {
       default: {  // index into rows
         if (x.rank != 2) return;
         const View index = m.tensor(DType::kI64, {dims_[1]});
-        for (int64_t i = 0; i < numel(index); ++i) m.set(index, i, pick(static_cast<int>(x.sizes[0])));
+        for (int64_t i = 0; i < numel(index); ++i)
+          m.set(index, i, pick(static_cast<int>(x.sizes[0])));
         const View y = fresh(x.dtype, {dims_[1], x.sizes[1]});
         append(OpId::k_index_select, {M::operand(x), M::operand(index)}, {y}, {0}, x.dtype);
         tensors_.push_back(y);
@@ -199,7 +225,8 @@ void compare_live(const Window& w, const Memory& a, const Memory& b, const std::
     for (const WindowOp& op : w.ops)
       for (int k = 0; k < op.input_count + op.output_count; ++k) {
         const WindowOperand& o = w.operands[op.first_operand + static_cast<uint32_t>(k)];
-        if (o.cls != OperandClass::kTensor || o.view.buffer != static_cast<BufferIndex>(i)) continue;
+        if (o.cls != OperandClass::kTensor || o.view.buffer != static_cast<BufferIndex>(i))
+          continue;
         std::string where;
         if (!same_bits(o.view, a, b, &where)) FAIL(label << ": " << where);
       }
@@ -211,13 +238,16 @@ TEST_CASE("random programs give the same bits under every policy and variant") {
   for (uint64_t seed = 0; seed < 400; ++seed) {
     CAPTURE(seed);
     std::mt19937_64 rng(seed * 7919 + 1);
-    const std::vector<int64_t> dims = {static_cast<int64_t>(1 + rng() % 9), static_cast<int64_t>(1 + rng() % 40), static_cast<int64_t>(1 + rng() % 3)};
+    const std::vector<int64_t> dims = {static_cast<int64_t>(1 + rng() % 9),
+                                       static_cast<int64_t>(1 + rng() % 40),
+                                       static_cast<int64_t>(1 + rng() % 3)};
     RandomProgram p(seed, dims);
     p.run(5 + static_cast<int>(seed % 40));
     const Window& w = p.m.w;
     const auto strict = plan_or_fail(w, "strict"), greedy = plan_or_fail(w, "greedy");
     CHECK(strict->rejected == nullptr);
-    // A matmul whose rows another op splits without a common stride is found out only when it is lowered.
+    // A matmul whose rows another op splits without a common stride is found out only when it is
+    // lowered.
     rejected += greedy->rejected != nullptr;
     Memory a = p.m.memory, b = p.m.memory, c = p.m.memory;
     run_plan(w, *strict, a);
@@ -230,7 +260,8 @@ TEST_CASE("random programs give the same bits under every policy and variant") {
     dead += greedy->dead_temporaries;
     for (const FusionDecision& d : greedy->decisions) fused += *d.reason == '\0';
   }
-  MESSAGE("seeds 0 to 399: " << ops << " ops, " << launches << " launches, " << fused << " joined, " << dead << " dead temporaries");
+  MESSAGE("seeds 0 to 399: " << ops << " ops, " << launches << " launches, " << fused << " joined, "
+                             << dead << " dead temporaries");
   CHECK(launches < ops);
   CHECK(dead > 0);
   CHECK(rejected <= 4);
@@ -254,17 +285,27 @@ TEST_CASE("each op of a random program is right by itself") {
         const View& y = one.output(one.ops[0], o).view;
         for (int64_t e = 0; e < numel(y); ++e) {
           const double got = load_element(memory[y.buffer].data() + element_offset(y, e), y.dtype);
-          const double want = load_element(by_hand[y.buffer].data() + element_offset(y, e), y.dtype);
-          const bool ok = got == want || (std::isnan(got) && std::isnan(want)) ||
-                          std::fabs(got - want) <= 40 * tolerance_of(one.ops[0].compute == DType::kBF16 || y.dtype == DType::kBF16 ? DType::kBF16 : DType::kF32) * std::max(1.0, std::fabs(want));
-          if (!ok) FAIL("seed " << seed << " op " << i << " " << op_info(one.ops[0].id)->name << ": " << got << ", must be " << want);
+          const double want =
+              load_element(by_hand[y.buffer].data() + element_offset(y, e), y.dtype);
+          const bool ok =
+              got == want || (std::isnan(got) && std::isnan(want)) ||
+              std::fabs(got - want) <=
+                  40 *
+                      tolerance_of(one.ops[0].compute == DType::kBF16 || y.dtype == DType::kBF16
+                                       ? DType::kBF16
+                                       : DType::kF32) *
+                      std::max(1.0, std::fabs(want));
+          if (!ok)
+            FAIL("seed " << seed << " op " << i << " " << op_info(one.ops[0].id)->name << ": "
+                         << got << ", must be " << want);
         }
       }
     }
   }
 }
 
-// Equal keys must be servable by one plan: the same program with other sizes, offsets, strides and scalars.
+// Equal keys must be servable by one plan: the same program with other sizes, offsets, strides and
+// scalars.
 TEST_CASE("windows with equal keys are served by one plan") {
   int equal = 0, tried = 0;
   for (uint64_t seed = 0; seed < 300; ++seed) {

@@ -18,11 +18,13 @@ inline void check_single(WindowMaker& m, double tolerance, const std::string& la
         const View& y = m.w.output(m.w.ops[0], o).view;
         for (int64_t i = 0; i < numel(y); ++i) {
           const double got = load_element(memory[y.buffer].data() + element_offset(y, i), y.dtype);
-          const double want = load_element(by_hand[y.buffer].data() + element_offset(y, i), y.dtype);
+          const double want =
+              load_element(by_hand[y.buffer].data() + element_offset(y, i), y.dtype);
           const bool ok = got == want || (std::isnan(got) && std::isnan(want)) ||
                           std::fabs(got - want) <= tolerance * std::max(1.0, std::fabs(want));
           if (!ok) {
-            FAIL(label << " " << op_info(m.w.ops[0].id)->name << " output " << o << " element " << i << ": " << got << ", must be " << want << "\n"
+            FAIL(label << " " << op_info(m.w.ops[0].id)->name << " output " << o << " element " << i
+                       << ": " << got << ", must be " << want << "\n"
                        << to_text(*plan->launches[0].programs[0]));
           }
         }
@@ -31,6 +33,8 @@ inline void check_single(WindowMaker& m, double tolerance, const std::string& la
   }
 }
 
-inline double tolerance_of(DType t) { return t == DType::kBF16 ? 0.01 : t == DType::kF16 ? 0.002 : t == DType::kF64 ? 1e-11 : 3e-6; }
+inline double tolerance_of(DType t) {
+  return t == DType::kBF16 ? 0.01 : t == DType::kF16 ? 0.002 : t == DType::kF64 ? 1e-11 : 3e-6;
+}
 
 }  // namespace nax::test

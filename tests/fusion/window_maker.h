@@ -46,16 +46,27 @@ inline double load_element(const uint8_t* p, DType t) {
   };
   switch (t) {
     case DType::kBool:
-    case DType::kU8: return *p;
-    case DType::kI8: return get(int8_t{});
-    case DType::kI16: return get(int16_t{});
-    case DType::kI32: return get(int32_t{});
-    case DType::kI64: return static_cast<double>(get(int64_t{}));
-    case DType::kF32: return get(float{});
-    case DType::kF64: return get(double{});
-    case DType::kBF16: return bf16_to_f32(get(uint16_t{}));
-    case DType::kF16: return static_cast<float>(get(_Float16{}));
-    default: FAIL("dtype"); return 0;
+    case DType::kU8:
+      return *p;
+    case DType::kI8:
+      return get(int8_t{});
+    case DType::kI16:
+      return get(int16_t{});
+    case DType::kI32:
+      return get(int32_t{});
+    case DType::kI64:
+      return static_cast<double>(get(int64_t{}));
+    case DType::kF32:
+      return get(float{});
+    case DType::kF64:
+      return get(double{});
+    case DType::kBF16:
+      return bf16_to_f32(get(uint16_t{}));
+    case DType::kF16:
+      return static_cast<float>(get(_Float16{}));
+    default:
+      FAIL("dtype");
+      return 0;
   }
 }
 
@@ -63,17 +74,30 @@ inline double load_element(const uint8_t* p, DType t) {
 inline void store_element(uint8_t* p, DType t, double v) {
   const auto put = [&](auto x) { std::memcpy(p, &x, sizeof x); };
   switch (t) {
-    case DType::kBool: *p = v != 0; return;
-    case DType::kU8: *p = static_cast<uint8_t>(static_cast<int64_t>(v)); return;
-    case DType::kI8: return put(static_cast<int8_t>(static_cast<int64_t>(v)));
-    case DType::kI16: return put(static_cast<int16_t>(static_cast<int64_t>(v)));
-    case DType::kI32: return put(static_cast<int32_t>(static_cast<int64_t>(v)));
-    case DType::kI64: return put(static_cast<int64_t>(v));
-    case DType::kF32: return put(static_cast<float>(v));
-    case DType::kF64: return put(v);
-    case DType::kBF16: return put(f32_to_bf16(static_cast<float>(v)));
-    case DType::kF16: return put(static_cast<_Float16>(static_cast<float>(v)));
-    default: FAIL("dtype");
+    case DType::kBool:
+      *p = v != 0;
+      return;
+    case DType::kU8:
+      *p = static_cast<uint8_t>(static_cast<int64_t>(v));
+      return;
+    case DType::kI8:
+      return put(static_cast<int8_t>(static_cast<int64_t>(v)));
+    case DType::kI16:
+      return put(static_cast<int16_t>(static_cast<int64_t>(v)));
+    case DType::kI32:
+      return put(static_cast<int32_t>(static_cast<int64_t>(v)));
+    case DType::kI64:
+      return put(static_cast<int64_t>(v));
+    case DType::kF32:
+      return put(static_cast<float>(v));
+    case DType::kF64:
+      return put(v);
+    case DType::kBF16:
+      return put(f32_to_bf16(static_cast<float>(v)));
+    case DType::kF16:
+      return put(static_cast<_Float16>(static_cast<float>(v)));
+    default:
+      FAIL("dtype");
   }
 }
 
@@ -104,7 +128,8 @@ class WindowMaker {
     return static_cast<BufferIndex>(w.buffers.size() - 1);
   }
 
-  static View contiguous(BufferIndex b, DType t, const std::vector<int64_t>& sizes, int64_t offset_elements = 0) {
+  static View contiguous(BufferIndex b, DType t, const std::vector<int64_t>& sizes,
+                         int64_t offset_elements = 0) {
     View v;
     v.buffer = b;
     v.dtype = t;
@@ -118,22 +143,32 @@ class WindowMaker {
     }
     return v;
   }
-  View tensor(DType t, const std::vector<int64_t>& sizes, bool live_out = true, bool born_here = false) {
+  View tensor(DType t, const std::vector<int64_t>& sizes, bool live_out = true,
+              bool born_here = false) {
     int64_t n = 1;
     for (const int64_t s : sizes) n *= s;
-    return contiguous(buffer(n * static_cast<int64_t>(dtype_size(t)), live_out, born_here), t, sizes);
+    return contiguous(buffer(n * static_cast<int64_t>(dtype_size(t)), live_out, born_here), t,
+                      sizes);
   }
   // A dead temporary, or a fresh result.
   View temp(DType t, const std::vector<int64_t>& sizes) { return tensor(t, sizes, false, true); }
   View result(DType t, const std::vector<int64_t>& sizes) { return tensor(t, sizes, true, true); }
 
-  void set(const View& v, int64_t index, double x) { store_element(memory[v.buffer].data() + element_offset(v, index), v.dtype, x); }
-  double get(const View& v, int64_t index) const { return load_element(memory[v.buffer].data() + element_offset(v, index), v.dtype); }
+  void set(const View& v, int64_t index, double x) {
+    store_element(memory[v.buffer].data() + element_offset(v, index), v.dtype, x);
+  }
+  double get(const View& v, int64_t index) const {
+    return load_element(memory[v.buffer].data() + element_offset(v, index), v.dtype);
+  }
 
   void fill_random(const View& v, uint64_t seed, double low = -2, double high = 2) {
     std::mt19937_64 rng(seed);
     std::uniform_real_distribution<double> d(low, high);
-    for (int64_t i = 0; i < numel(v); ++i) set(v, i, v.dtype == DType::kBool ? static_cast<double>(rng() & 1) : is_floating(v.dtype) ? d(rng) : std::floor(d(rng) * 4));
+    for (int64_t i = 0; i < numel(v); ++i)
+      set(v, i,
+          v.dtype == DType::kBool ? static_cast<double>(rng() & 1)
+          : is_floating(v.dtype)  ? d(rng)
+                                  : std::floor(d(rng) * 4));
   }
 
   static WindowOperand operand(const View& v) {
@@ -198,8 +233,10 @@ struct RunResult {
   std::vector<uint8_t> errors;  // by window op
 };
 
-// Runs a plan on `memory`. `variant` < 0: the first whose guards hold; else that one where it exists, guards permitting.
-inline RunResult run_plan(const Window& w, const WindowPlan& plan, Memory& memory, int variant = -1) {
+// Runs a plan on `memory`. `variant` < 0: the first whose guards hold; else that one where it
+// exists, guards permitting.
+inline RunResult run_plan(const Window& w, const WindowPlan& plan, Memory& memory,
+                          int variant = -1) {
   RunResult result;
   result.errors.assign(w.ops.size(), 0);
   ThreadPool& pool = ThreadPool::process_pool();
@@ -227,7 +264,8 @@ inline RunResult run_plan(const Window& w, const WindowPlan& plan, Memory& memor
       for (size_t a = 0; a < launch.args.size(); ++a) {
         ArgValue ignored;
         const BufferIndex buffer = bind_arg(w, launch.args[a], &ignored);
-        if (buffer >= 0) bounds[a] = {row[a].offset_bytes, static_cast<int64_t>(memory[buffer].size())};
+        if (buffer >= 0)
+          bounds[a] = {row[a].offset_bytes, static_cast<int64_t>(memory[buffer].size())};
       }
       const Status inside = check_bounds(p, slots.data(), bounds.data());
       REQUIRE_MESSAGE(inside.ok(), inside.message() << "\n" << to_text(p));
@@ -243,7 +281,8 @@ inline RunResult run_plan(const Window& w, const WindowPlan& plan, Memory& memor
     const Status s = prepared.value()->run(row.data(), 1, pool, errors.data());
     REQUIRE_MESSAGE(s.ok(), s.message());
     for (size_t i = 0; i < launch.ops.size(); ++i) result.errors[launch.ops[i]] |= errors[i];
-    for (const BufferIndex b : launch.release_after) std::fill(memory[b].begin(), memory[b].end(), uint8_t{0xcd});
+    for (const BufferIndex b : launch.release_after)
+      std::fill(memory[b].begin(), memory[b].end(), uint8_t{0xcd});
   }
   return result;
 }
@@ -262,7 +301,8 @@ inline bool same_bits(const View& v, const Memory& a, const Memory& b, std::stri
     if (std::memcmp(x, y, dtype_size(v.dtype)) == 0) continue;
     const double p = load_element(x, v.dtype), q = load_element(y, v.dtype);
     if (std::isnan(p) && std::isnan(q)) continue;
-    *where = "buffer " + std::to_string(v.buffer) + " element " + std::to_string(i) + ": " + std::to_string(p) + " against " + std::to_string(q);
+    *where = "buffer " + std::to_string(v.buffer) + " element " + std::to_string(i) + ": " +
+             std::to_string(p) + " against " + std::to_string(q);
     return false;
   }
   return true;
