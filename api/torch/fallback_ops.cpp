@@ -42,8 +42,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("_fused_sdp_choice", &fused_sdp_choice);
   for (const char* name : {
            "native_group_norm", "native_group_norm_backward",
-           "_thnn_fused_lstm_cell", "_thnn_fused_lstm_cell_backward_impl", "_thnn_fused_gru_cell",
-           "_thnn_fused_gru_cell_backward", "_transformer_encoder_layer_fwd", "_native_multi_head_attention",
+           "_transformer_encoder_layer_fwd", "_native_multi_head_attention",
            "_fused_adam_", "_fused_adam_.tensor_lr", "_fused_adamw_", "_fused_adamw_.tensor_lr", "_fused_sgd_",
            "_fused_sgd_.tensor_lr", "_fused_adagrad_", "_fused_adagrad_.tensor_lr", "_amp_foreach_non_finite_check_and_unscale_", "_amp_update_scale_"}) {
     m.impl(name, torch::CppFunction::makeFromBoxedFunction<&fallback>());

@@ -1,4 +1,5 @@
 // torch_nax._C: what the Python package needs besides ops and c10's registrations.
+#include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <c10/util/Exception.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
@@ -92,6 +93,12 @@ PYBIND11_MODULE(_C, m) {
   m.def("_set_device", [](int device) { set_current_device(static_cast<c10::DeviceIndex>(device)); });
   m.def("_synchronize", [](int device) {
     synchronize_device(device_or_current(static_cast<c10::DeviceIndex>(device)));
+  });
+  // torch.Event.elapsed_time takes no subclass of torch.Event.
+  m.def("_elapsed_ms", [](int64_t start, int64_t end) {
+    py::gil_scoped_release release;
+    return c10::impl::getDeviceGuardImpl(kNeuron)->elapsedTime(reinterpret_cast<void*>(start),
+                                                               reinterpret_cast<void*>(end), -1);
   });
   m.def("_memory_info", &memory_info);
   m.def("_default_generator", [](int device) {

@@ -1,7 +1,7 @@
 // Two ops that need device rules of their own.
 #include <ATen/EmptyTensor.h>
 #include <ATen/native/TensorFactories.h>
-#include <ATen/ops/tensor_split.h>
+#include <ATen/ops/tensor_split_native.h>
 #include <torch/library.h>
 
 #include "api/torch/device.h"
@@ -21,7 +21,7 @@ at::Tensor efficient_zeros(c10::IntArrayRef sizes, std::optional<c10::ScalarType
 
 // PyTorch wants the split points on the host.
 std::vector<at::Tensor> tensor_split(const at::Tensor& self, const at::Tensor& points, int64_t dim) {
-  return at::tensor_split(self, points.cpu(), dim);
+  return at::native::tensor_split(self, points.cpu(), dim);
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {

@@ -2,6 +2,8 @@
 
 import torch
 
+from . import _C
+
 
 class Stream(torch.Stream):
     """A queue of work on a device. Lower numbers are higher priority."""
@@ -34,6 +36,9 @@ class Event(torch.Event):
 
     def __new__(cls, enable_timing=False, blocking=False, interprocess=False):
         return super().__new__(cls, device="neuron", enable_timing=enable_timing, blocking=blocking)
+
+    def elapsed_time(self, end_event):
+        return _C._elapsed_ms(self.event_id, end_event.event_id)
 
 
 def _as_ours(stream):
