@@ -214,9 +214,10 @@ Ref OpBuilder::matmul(int a, int b) {
   DimMap placed;
   if (!place_shape(out_shape, frame(), Span::kFull, &placed))
     fail(invalid_argument("iteration spaces differ"));
-  const auto access = [&](int operand, int keep_out_dim, int keep_view_dim) {
+  const auto access = [&](int operand, int keep_out_dim, int keep_view_dim, int contract_dim) {
     const GraphView& v = graph().operand(*op_, operand).view;
     Access x;
+    x.contract_dim = static_cast<int8_t>(contract_dim);
     x.op = window_op_;
     x.operand = static_cast<uint8_t>(operand);
     x.view = &v;
@@ -236,8 +237,8 @@ Ref OpBuilder::matmul(int a, int b) {
   };
   const int rank = out_shape.rank;
   RegionMatmul m;
-  m.a = access(a, rank - 2, rank - 2);
-  m.b = access(b, rank - 1, rank - 1);
+  m.a = access(a, rank - 2, rank - 2, rank - 1);
+  m.b = access(b, rank - 1, rank - 1, rank - 2);
   m.a_k = static_cast<int8_t>(rank - 1);
   m.b_k = static_cast<int8_t>(rank - 2);
   m.op = index_;

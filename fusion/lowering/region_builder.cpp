@@ -110,7 +110,8 @@ int16_t RegionBuilder::add_access(const Access& access) {
     Access& old = ir_.accesses[i];
     if (old.view->view != access.view->view || old.canon != access.canon ||
         old.space != access.space || old.index != access.index ||
-        old.index_dim != access.index_dim || old.accumulate != access.accumulate)
+        old.index_dim != access.index_dim || old.contract_dim != access.contract_dim ||
+        old.accumulate != access.accumulate)
       continue;
     old.load |= access.load;
     old.store |= access.store;

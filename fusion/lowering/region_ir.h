@@ -60,6 +60,7 @@ struct Access {
   bool load = false, store = false;
   NodeId index = kNoNode;  // indirect along view dim `index_dim`
   int8_t index_dim = -1;
+  int8_t contract_dim = -1;  // of a matmul's operand: the view dim that is summed, part of what is read
   bool accumulate = false;
 };
 
