@@ -149,3 +149,10 @@ def test_results_that_alias_inputs(mode):
     assert y[2].tolist() == [2, 3, 4, 5]
     buffer = torch.zeros(3, device="neuron")
     assert torch.abs(-buffer, out=buffer) is buffer
+
+
+@pytest.mark.parametrize("shape", [(1, 5), (5, 1), (3, 4)])
+def test_a_matrix_times_its_own_transpose(shape, mode):
+    x = torch.arange(1.0, 1.0 + shape[0] * shape[1]).view(shape)
+    d = x.to("neuron")
+    assert torch.equal((d @ d.t()).cpu(), x @ x.t()) and torch.equal((d.t() @ d).cpu(), x.t() @ x)
