@@ -87,7 +87,9 @@ void append_exact_key(const Window& window, const char* policy, std::string* out
 
 PlanCache::PlanCache(const TargetInfo& target, std::unique_ptr<DiskStore> disk, Stats& stats, FaultInjection& faults)
     : target_(target), disk_(std::move(disk)), stats_(stats), faults_(faults), exact_(kExactBudget), windows_(kWindowBudget),
-      programs_(kProgramBudget) {}
+      programs_(kProgramBudget) {
+  if (disk_) writer_ = std::make_unique<PlanWriter>(*disk_, stats_);
+}
 
 StatusOr<std::shared_ptr<ExactPlan>> PlanCache::get(const Window& window, const char* policy) {
   exact_key_.clear();
@@ -112,10 +114,7 @@ StatusOr<std::shared_ptr<ExactPlan>> PlanCache::get(const Window& window, const 
     if (!entry) {
       stats_.add(MissReason::k_new_window);
       NAX_ASSIGN_OR_RETURN(entry, make(window, policy));
-      if (disk_) {
-        // A full disk or a lost folder costs speed next time, nothing now; the store counts its failures.
-        if (disk_->store(key, encode_plan(*entry->plan)).ok()) stats_.add(Counter::k_cache_disk_stores);
-      }
+      if (writer_) writer_->write(window_key_, entry->plan);
     }
     entry = windows_.insert(key, std::move(entry), plan_bytes(*entry->plan));
   }

@@ -18,6 +18,7 @@
 #include "device/targets/target.h"
 #include "runtime/fault_injection.h"
 #include "runtime/plan_entry.h"
+#include "runtime/plan_writer.h"
 #include "runtime/stats.h"
 
 namespace nax {
@@ -34,7 +35,10 @@ class PlanCache {
   // A program on its own (nax_stream_launch): prepared once for equal text.
   StatusOr<std::shared_ptr<ProgramEntry>> program(const std::string& key, std::shared_ptr<const Program> program);
 
-  const DiskStore* disk() const { return disk_.get(); }
+  // Waits until what is new lies on disk (tests).
+  void settle() {
+    if (writer_) writer_->drain();
+  }
 
  private:
   StatusOr<std::shared_ptr<PlanEntry>> make(const Window& window, const char* policy);
@@ -45,6 +49,7 @@ class PlanCache {
 
   const TargetInfo& target_;
   std::unique_ptr<DiskStore> disk_;
+  std::unique_ptr<PlanWriter> writer_;  // of disk_
   Stats& stats_;
   FaultInjection& faults_;
   MemoryCache<ExactPlan> exact_;

@@ -1,4 +1,7 @@
 // Plans and programs on disk, and the key rules.
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <filesystem>
 #include <fstream>
 
@@ -32,6 +35,7 @@ std::map<std::string, double> run(const std::string& cache, std::vector<float>* 
   const auto more = device.read(b);
   out->insert(out->end(), more.begin(), more.end());
   for (const Tensor& t : {a, row, b, s}) device.release(t);
+  device->executor().plans().settle();
   return device.stats();
 }
 
@@ -68,6 +72,43 @@ TEST_CASE("damaged entries are misses, never errors") {
   CHECK(after["misses.disk_damaged"] == cold["plan_misses"]);
   CHECK(after["programs_compiled"] == cold["programs_compiled"]);
   CHECK(values == expected);
+}
+
+TEST_CASE("what is new reaches the disk though the program ends without destroying its runtime") {
+  CacheFolder folder;
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    Settings settings = quiet_settings(Mode::kAdaptive);
+    settings.cache_dir = folder.path;
+    auto created = Runtime::create(settings);
+    Runtime* runtime = created.ok() ? created.value().release() : nullptr;
+    if (!runtime) std::_Exit(1);
+    auto buffer = runtime->create_buffer(nullptr, 64);
+    nax_operand out{};
+    out.cls = NAX_TENSOR;
+    out.dtype = NAX_F32;
+    out.buffer = reinterpret_cast<nax_buffer*>(*buffer);
+    out.rank = 1;
+    out.sizes[0] = 16;
+    out.strides[0] = 1;
+    const nax_operand value = scalar(1);
+    nax_op op{};
+    op.struct_size = sizeof op;
+    op.id = static_cast<uint32_t>(OpId::k_fill);
+    op.inputs = &value;
+    op.outputs = &out;
+    op.input_count = op.output_count = 1;
+    if (!runtime->default_stream().record(op).ok() || !runtime->synchronize().ok()) std::_Exit(2);
+    std::exit(0);  // runs the handlers of the end of a process
+  }
+  int result = 0;
+  REQUIRE(waitpid(child, &result, 0) == child);
+  CHECK(WIFEXITED(result));
+  CHECK(WEXITSTATUS(result) == 0);
+  int files = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder.path)) files += entry.is_regular_file();
+  CHECK(files >= 1);
 }
 
 TEST_CASE("a cache folder that cannot be used costs a warning") {
