@@ -13,9 +13,9 @@ WORKERS = {"cpu": {}, "recorded": {"TORCH_NEURON_ADAPTIVE": "1"}}
 
 def load_module():
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    found = sorted(glob.glob(os.path.join(root, "build", "*", "tests", "bench", "nax_record_bench*.so")), key=os.path.getmtime)
+    found = sorted(glob.glob(os.path.join(root, "build", "*", "tests", "nax_record_bench*.so")), key=os.path.getmtime)
     if not found:
-        raise SystemExit("nax_record_bench is not built: configure with -DNAX_BUILD_BENCH=ON")
+        raise SystemExit("nax_record_bench is not built: run make build first")
     spec = importlib.util.spec_from_file_location("nax_record_bench", found[-1])
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
