@@ -16,10 +16,15 @@ namespace {
 using c10::CachingAllocator::StatType;
 using c10::CachingDeviceAllocator::DeviceStats;
 
-// What the program asked for, as if nothing were deferred.
+// What the program asked for, as if nothing were deferred. Totals only grow, so that an allocation costs two locked
+// additions: what is live is their difference. `*_base` are the totals at the last reset.
 struct Usage {
-  std::atomic<int64_t> live{0}, peak{0}, allocated{0}, freed{0};
-  std::atomic<int64_t> live_count{0}, peak_count{0}, allocations{0}, frees{0}, out_of_memory{0};
+  std::atomic<int64_t> bytes_in{0}, bytes_out{0}, count_in{0}, count_out{0};
+  std::atomic<int64_t> peak_bytes{0}, peak_count{0}, out_of_memory{0};
+  std::atomic<int64_t> bytes_in_base{0}, bytes_out_base{0}, count_in_base{0}, count_out_base{0};
+
+  int64_t live_bytes() const { return bytes_in - bytes_out; }
+  int64_t live_count() const { return count_in - count_out; }
 };
 Usage usage[kMaxDevices];
 
@@ -31,10 +36,9 @@ void raise_peak(std::atomic<int64_t>& peak, int64_t now) {
 
 void count_allocation(int device, int64_t bytes) {
   Usage& u = usage[device];
-  u.allocated.fetch_add(bytes, std::memory_order_relaxed);
-  u.allocations.fetch_add(1, std::memory_order_relaxed);
-  raise_peak(u.peak, u.live.fetch_add(bytes, std::memory_order_relaxed) + bytes);
-  raise_peak(u.peak_count, u.live_count.fetch_add(1, std::memory_order_relaxed) + 1);
+  constexpr auto relaxed = std::memory_order_relaxed;
+  raise_peak(u.peak_bytes, u.bytes_in.fetch_add(bytes, relaxed) + bytes - u.bytes_out.load(relaxed));
+  raise_peak(u.peak_count, u.count_in.fetch_add(1, relaxed) + 1 - u.count_out.load(relaxed));
 }
 
 // A deleter sees the context alone; one function per device spares an allocation that would carry the index.
@@ -44,10 +48,8 @@ void release_buffer(void* context) {
   auto* buffer = static_cast<nax_buffer*>(context);
   const auto bytes = static_cast<int64_t>(nax_buffer_bytes(buffer));
   Usage& u = usage[kDevice];
-  u.freed.fetch_add(bytes, std::memory_order_relaxed);
-  u.frees.fetch_add(1, std::memory_order_relaxed);
-  u.live.fetch_sub(bytes, std::memory_order_relaxed);
-  u.live_count.fetch_sub(1, std::memory_order_relaxed);
+  u.bytes_out.fetch_add(bytes, std::memory_order_relaxed);
+  u.count_out.fetch_add(1, std::memory_order_relaxed);
   nax_buffer_release(buffer);
 }
 
@@ -106,9 +108,11 @@ struct Allocator final : c10::DeviceAllocator {
     DeviceStats stats;
     const Usage& u = usage[device];
     for (size_t i : {size_t(StatType::AGGREGATE), size_t(StatType::LARGE_POOL)}) {
-      fill(stats.allocation[i], u.live_count, u.peak_count, u.allocations, u.frees);
+      fill(stats.allocation[i], u.live_count(), u.peak_count, u.count_in - u.count_in_base,
+           u.count_out - u.count_out_base);
       stats.active[i] = stats.segment[i] = stats.allocation[i];
-      fill(stats.allocated_bytes[i], u.live, u.peak, u.allocated, u.freed);
+      fill(stats.allocated_bytes[i], u.live_bytes(), u.peak_bytes, u.bytes_in - u.bytes_in_base,
+           u.bytes_out - u.bytes_out_base);
       stats.active_bytes[i] = stats.requested_bytes[i] = stats.allocated_bytes[i];
       stats.reserved_bytes[i] = stats.allocated_bytes[i];
     }
@@ -123,20 +127,24 @@ struct Allocator final : c10::DeviceAllocator {
       }
     }
     stats.num_ooms = u.out_of_memory;
-    stats.num_device_alloc = u.allocations;
-    stats.num_device_free = u.frees;
+    stats.num_device_alloc = u.count_in - u.count_in_base;
+    stats.num_device_free = u.count_out - u.count_out_base;
     return stats;
   }
 
   void resetAccumulatedStats(c10::DeviceIndex device) override {
     Usage& u = usage[device];
-    u.allocated = u.freed = u.allocations = u.frees = u.out_of_memory = 0;
+    u.bytes_in_base = u.bytes_in.load();
+    u.bytes_out_base = u.bytes_out.load();
+    u.count_in_base = u.count_in.load();
+    u.count_out_base = u.count_out.load();
+    u.out_of_memory = 0;
   }
 
   void resetPeakStats(c10::DeviceIndex device) override {
     Usage& u = usage[device];
-    u.peak = u.live.load();
-    u.peak_count = u.live_count.load();
+    u.peak_bytes = u.live_bytes();
+    u.peak_count = u.live_count();
     if (has_runtime(device)) nax_runtime_reset_memory_peak(runtime(device));
   }
 
