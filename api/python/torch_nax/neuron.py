@@ -2,7 +2,6 @@
 
 import contextlib
 import threading
-import warnings
 
 import torch
 
@@ -236,4 +235,4 @@ def reset_dynamo_metrics():
     pass
 
 
-__all__ = [name for name in dir() if not name.startswith("_") and name not in ("contextlib", "threading", "warnings", "torch")]
+__all__ = [name for name in dir() if not name.startswith("_") and name not in ("contextlib", "threading", "torch")]
