@@ -82,7 +82,7 @@ Tensor& scatter_add_out(const Tensor& self, int64_t dim, const Tensor& index, co
 }
 
 bool record_index_add(const Tensor& out, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha) {
-  return Op(NAX_OP_INDEX_ADD, out.scalar_type()).in(out).in(index).in(source).in(alpha).attr(dim).out(out).record();
+  return Op(NAX_OP_INDEX_ADD, out.scalar_type()).in(out).in(index).in(source).in_factor(alpha).attr(dim).out(out).record();
 }
 
 Tensor& index_add_out(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha,

@@ -55,7 +55,7 @@ struct AddedProduct {
       if (is_zero(beta)) {
         if (is_one(alpha) && Op(kPlain, a.scalar_type()).in(a).in(b).out(out).record()) return out;
       } else if (is_neuron(c) && c.scalar_type() == a.scalar_type() &&
-                 Op(kId, a.scalar_type()).in(c).in(a).in(b).in(beta).in(alpha).out(out).record()) {
+                 Op(kId, a.scalar_type()).in(c).in(a).in(b).in_factor(beta).in_factor(alpha).out(out).record()) {
         return out;
       }
     }

@@ -42,11 +42,11 @@ struct Scaled {
   static void general(const Tensor& self, const Tensor& other, const Scalar& alpha, Tensor& out) {
     run_shaped<Meta, AtenOut>(
         kId, out, false, [&](auto& meta) { meta.meta(self, other, alpha); },
-        [&](Op& op) { op.in(self).in(other).in(alpha); }, self, other, alpha);
+        [&](Op& op) { op.in(self).in(other).in_factor(alpha); }, self, other, alpha);
   }
   static void same_shape(const Tensor& self, const Tensor& other, const Scalar& alpha, Tensor& out) {
     Op op(kId, self.scalar_type());
-    op.in(self).in(other).in(alpha);
+    op.in(self).in(other).in_factor(alpha);
     run<AtenOut>(op, out, self, other, alpha);
   }
 

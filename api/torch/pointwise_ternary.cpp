@@ -115,14 +115,14 @@ struct Accumulate {
   static void general(const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& value, Tensor& out) {
     run_shaped<Meta, AtenOut>(
         kId, out, false, [&](auto& meta) { meta.meta(self, a, b, value); },
-        [&](Op& op) { op.in(self).in(a).in(b).in(value); }, self, a, b, value);
+        [&](Op& op) { op.in(self).in(a).in(b).in_factor(value); }, self, a, b, value);
   }
   static Tensor functional(const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& value) {
     Tensor out;
     if (is_plain_float(self) && is_neuron(a) && is_neuron(b) && joins(self, a) && joins(self, b) && !value.isComplex()) {
       out = empty_like_tensor(self, self.scalar_type());
       Op op(kId, self.scalar_type());
-      op.in(self).in(a).in(b).in(value);
+      op.in(self).in(a).in(b).in_factor(value);
       run<AtenOut>(op, out, self, a, b, value);
     } else {
       general(self, a, b, value, out);
@@ -133,7 +133,7 @@ struct Accumulate {
     if (is_plain_float(self) && is_neuron(a) && is_neuron(b) && joins_in_place(self, a) && joins_in_place(self, b) &&
         !value.isComplex()) {
       Op op(kId, self.scalar_type());
-      op.in(self).in(a).in(b).in(value);
+      op.in(self).in(a).in(b).in_factor(value);
       run<AtenOut>(op, self, self, a, b, value);
     } else {
       general(self, a, b, value, self);

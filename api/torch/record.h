@@ -30,6 +30,8 @@ class Op {
   Op& in(const at::Tensor& t);     // device tensors, and host scalars by value
   Op& in(const c10::Scalar& s);
   Op& in_view(const nax_operand& operand);
+  // A factor: 1 is left out, which spares the multiplication. Its op is then another one than with a factor (DESIGN I6).
+  Op& in_factor(const c10::Scalar& s) { return s.equal(1) ? absent() : in(s); }
   Op& absent();
   Op& optional(const at::Tensor& t) { return t.defined() ? in(t) : absent(); }
   Op& out(const at::Tensor& t);
