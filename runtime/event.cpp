@@ -59,7 +59,7 @@ bool Event::reached() const {
 
 Status Event::synchronize() {
   NAX_RETURN_IF_ERROR(runtime_.enter());
-  if (const std::shared_ptr<Point> p = point()) runtime_.wait(p->ticket.load(std::memory_order_acquire));
+  if (const std::shared_ptr<Point> p = point()) return runtime_.wait(p->ticket.load(std::memory_order_acquire));
   return {};
 }
 

@@ -173,6 +173,7 @@ Status launch_program(Stream& stream, const std::shared_ptr<const Program>& prog
   work->sequence = stream.next_sequence();
   work->may_compile = rules.may_compile;
   work->ops = program->op_count;
+  work->heavy = true;  // its loops are not known
   stream.ref();
   for (size_t a = 0; a < work->buffers.size(); ++a) {
     if (!work->buffers[a]) continue;
@@ -187,13 +188,12 @@ Status launch_program(Stream& stream, const std::shared_ptr<const Program>& prog
           if (pushed->buffers[a]) pushed->buffers[a]->set_used(t, program->args[a].written);
       });
   if (rules.one_op) {
-    runtime.wait(ticket);
+    NAX_RETURN_IF_ERROR(runtime.wait(ticket));
     if (rules.raise)
       if (ErrorRef error = runtime.errors().take(stream.id())) return runtime.raise(*error);
     return {};
   }
-  if (!runtime.queue().has_room()) runtime.wait_for_room();
-  return {};
+  return runtime.queue().has_room() ? Status() : runtime.wait_for_room();
 }
 
 }  // namespace nax

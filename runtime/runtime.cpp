@@ -27,6 +27,11 @@ const char* static_policy(const std::string& name) {
   return nullptr;
 }
 
+Status interrupted_unless(bool finished) {
+  if (finished) return {};
+  return {StatusCode::kCancelled, "interrupted while waiting; the recorded work goes on"};
+}
+
 Status check_range(const Buffer& buffer, uint64_t offset, uint64_t bytes) {
   if (offset <= buffer.bytes() && bytes <= buffer.bytes() - offset) return {};
   return invalid_argument("bytes " + std::to_string(offset) + " to " + std::to_string(offset) + " + " + std::to_string(bytes) +
@@ -179,7 +184,7 @@ StatusOr<Allocation*> Runtime::reserve(uint64_t bytes) {
   if (allocation.ok()) return allocation;
   // Released buffers may still be waiting for recorded work: finish it, then give the free lists back and try again.
   cut_all(CutReason::k_out_of_memory, Start::kWhenWaited);
-  queue_->drain([this](bool begin) { call_wait_hook(begin); });
+  NAX_RETURN_IF_ERROR(wait(queue_->pushed()));
   cut_all(CutReason::k_out_of_memory, Start::kWhenWaited);
   hbm_->trim();
   return hbm_->reserve(bytes);
@@ -207,7 +212,7 @@ Status Runtime::map(Buffer& buffer, bool for_write, void** out_host) {
       stream->unref();
     }
   }
-  wait(for_write ? buffer.last_use() : buffer.last_write());
+  NAX_RETURN_IF_ERROR(wait(for_write ? buffer.last_use() : buffer.last_write()));
   if (ErrorRef error = buffer.poison()) {
     error->raised.store(true);
     return raise(*error);
@@ -232,8 +237,7 @@ Status Runtime::write(Stream& stream, Buffer& buffer, uint64_t offset, const voi
   }
   queue_->push(new HostCopy(buffer, offset, source, bytes), Start::kNow,
                [&](uint64_t ticket) { buffer.set_used(ticket, true); });
-  if (!queue_->has_room()) wait_for_room();
-  return {};
+  return queue_->has_room() ? Status() : wait_for_room();
 }
 
 Status Runtime::read(Stream& stream, Buffer& buffer, uint64_t offset, void* target, uint64_t bytes) {
@@ -241,7 +245,7 @@ Status Runtime::read(Stream& stream, Buffer& buffer, uint64_t offset, void* targ
   NAX_RETURN_IF_ERROR(check_range(buffer, offset, bytes));
   stream.cut_if_used(buffer, true, CutReason::k_host_read, Start::kWhenWaited);
   if (&buffer.owner() != &stream) buffer.owner().cut_if_used(buffer, true, CutReason::k_host_read, Start::kWhenWaited);
-  wait(buffer.last_write());
+  NAX_RETURN_IF_ERROR(wait(buffer.last_write()));
   if (ErrorRef error = buffer.poison()) {
     error->raised.store(true);
     return raise(*error);
@@ -285,26 +289,33 @@ void Runtime::cut_all(CutReason reason, Start start) {
   }
 }
 
-void Runtime::wait(uint64_t ticket) {
-  queue_->wait(ticket, [this](bool begin) { call_wait_hook(begin); });
+Status Runtime::wait(uint64_t ticket) {
+  if (queue_->done(ticket)) return {};
+  const auto hook = [this](bool begin) { call_wait_hook(begin); };
+  const auto check = get(interrupt_check_);
+  if (!check.function) return queue_->wait(ticket, hook), Status();
+  return interrupted_unless(queue_->wait(ticket, hook, [&] { return check.function(check.user) != 0; }));
 }
 
-void Runtime::wait_for_room() {
+Status Runtime::wait_for_room() {
   stats_.add(Counter::k_back_pressure_waits);
-  queue_->wait_for_room([this](bool begin) { call_wait_hook(begin); });
+  const auto hook = [this](bool begin) { call_wait_hook(begin); };
+  const auto check = get(interrupt_check_);
+  if (!check.function) return queue_->wait_for_room(hook), Status();
+  return interrupted_unless(queue_->wait_for_room(hook, [&] { return check.function(check.user) != 0; }));
 }
 
 Status Runtime::synchronize() {
   NAX_RETURN_IF_ERROR(enter());
   cut_all(CutReason::k_synchronize, Start::kWhenWaited);
-  queue_->drain([this](bool begin) { call_wait_hook(begin); });
+  NAX_RETURN_IF_ERROR(wait(queue_->pushed()));
   if (ErrorRef error = errors_.take_earliest()) return raise(*error);
   return {};
 }
 
 Status Runtime::synchronize(Stream& stream) {
   NAX_RETURN_IF_ERROR(enter());
-  wait(stream.cut(CutReason::k_synchronize, Start::kWhenWaited));
+  NAX_RETURN_IF_ERROR(wait(stream.cut(CutReason::k_synchronize, Start::kWhenWaited)));
   if (ErrorRef error = errors_.take(stream.id())) return raise(*error);
   return {};
 }
@@ -319,6 +330,11 @@ void Runtime::call_wait_hook(bool begin) {
 void Runtime::set_wait_hook(WaitHook hook, void* user) {
   std::lock_guard lock(hooks_mutex_);
   wait_hook_ = {hook, user};
+}
+
+void Runtime::set_interrupt_check(InterruptCheck check, void* user) {
+  std::lock_guard lock(hooks_mutex_);
+  interrupt_check_ = {check, user};
 }
 
 void Runtime::set_origin_resolver(OriginResolver resolver, void* user) {

@@ -77,15 +77,17 @@ class Runtime {
   // Waits for all streams; the earliest deferred error, once.
   Status synchronize();
   Status synchronize(Stream& stream);
-  // Waits for a ticket, with the wait hook around it.
-  void wait(uint64_t ticket);
-  void wait_for_room();
+  // Waits for a ticket, with the wait hook around it. kCancelled where the interrupt check ended the wait; nothing is lost.
+  Status wait(uint64_t ticket);
+  Status wait_for_room();
 
   // Hooks of the embedding program.
   using WaitHook = void (*)(void* user, int begin);
   using OriginResolver = void (*)(void* user, uint64_t origin, char* text, size_t size);
   using LogSink = void (*)(void* user, int level, const char* message);
   void set_wait_hook(WaitHook hook, void* user);
+  using InterruptCheck = int (*)(void* user);
+  void set_interrupt_check(InterruptCheck check, void* user);
   void set_origin_resolver(OriginResolver resolver, void* user);
   void set_log_sink(LogSink sink, void* user);
   void log(int level, const std::string& message);
@@ -148,6 +150,7 @@ class Runtime {
 
   mutable std::mutex hooks_mutex_;
   Callback<WaitHook> wait_hook_;
+  Callback<InterruptCheck> interrupt_check_;
   Callback<OriginResolver> origin_resolver_;
   Callback<LogSink> log_sink_;
   std::vector<std::pair<int, std::string>> unsent_log_;  // from before there was a sink; bounded

@@ -22,6 +22,8 @@ const void* this_thread() {
 
 // Below this an inline run is shorter than what a wait hook costs (in the binding: giving up and taking the GIL).
 constexpr uint64_t kHookWork = 1 << 16;  // elements or multiply-adds / 8
+// From here on a window takes milliseconds: an interruptible wait leaves it to the engine thread.
+constexpr uint64_t kHeavyWork = 1 << 24;
 // A loop that never synchronizes is cut where it comes round, not wherever the budget ends: at the first return of the
 // anchor op after this many ops. Otherwise its windows would drift, and each be new.
 constexpr uint32_t kRepeatOps = 256;
@@ -260,15 +262,14 @@ Status Stream::record(const nax_op& op) {
   }
   if (ticket) {
     if (estimate >= kHookWork || !runtime_.queue().done(ticket - 1))
-      runtime_.wait(ticket);
+      NAX_RETURN_IF_ERROR(runtime_.wait(ticket));
     else
       runtime_.queue().wait(ticket, [](bool) {});
     if (rules.raise)
       if (ErrorRef error = runtime_.errors().take(id_)) return runtime_.raise(*error);
     return {};
   }
-  if (!runtime_.queue().has_room()) runtime_.wait_for_room();
-  return {};
+  return runtime_.queue().has_room() ? Status() : runtime_.wait_for_room();
 }
 
 void Stream::cut_at_repeat(const nax_op& op) {
@@ -298,6 +299,7 @@ uint64_t Stream::cut_locked(CutReason reason, HardwareQueue::Start start) {
   work.may_compile = rules.may_compile;
   work.ops = static_cast<uint32_t>(work.window.ops.size());
   work.bytes = window_bytes_;
+  work.heavy = work.work_estimate >= kHeavyWork;
   ref();
   runtime_.stats().add(reason);
   runtime_.stats().add(Counter::k_windows);

@@ -110,6 +110,10 @@ void nax_runtime_set_wait_hook(nax_runtime* runtime, nax_wait_hook hook, void* u
   if (runtime) guard_void([&] { cast(runtime)->set_wait_hook(hook, user); });
 }
 
+void nax_runtime_set_interrupt_check(nax_runtime* runtime, nax_interrupt_check check, void* user) {
+  if (runtime) guard_void([&] { cast(runtime)->set_interrupt_check(check, user); });
+}
+
 void nax_runtime_set_origin_resolver(nax_runtime* runtime, nax_origin_resolver resolver, void* user) {
   if (runtime) guard_void([&] { cast(runtime)->set_origin_resolver(resolver, user); });
 }

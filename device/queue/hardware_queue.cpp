@@ -2,8 +2,6 @@
 
 #include <immintrin.h>
 
-#include <chrono>
-
 namespace nax {
 namespace {
 
@@ -41,6 +39,14 @@ void HardwareQueue::update_room() {
               std::memory_order_release);
 }
 
+// With the lock held. True where the caller must notify work_arrived_.
+bool HardwareQueue::wake_engine() {
+  if (engine_started_.load(std::memory_order_relaxed)) return engine_parked_;
+  engine_ = std::thread([this] { engine_main(); });
+  engine_started_.store(true, std::memory_order_release);
+  return false;
+}
+
 uint64_t HardwareQueue::push(Work* work, Start start, FunctionRef<void(uint64_t ticket)> on_ticket) {
   bool notify = false;
   uint64_t ticket;
@@ -58,14 +64,7 @@ uint64_t HardwareQueue::push(Work* work, Start start, FunctionRef<void(uint64_t 
     update_room();
     queued_.fetch_add(1, std::memory_order_release);
     pushed_.store(ticket, std::memory_order_release);
-    if (start == Start::kNow) {
-      if (!engine_started_.load(std::memory_order_relaxed)) {
-        engine_ = std::thread([this] { engine_main(); });
-        engine_started_.store(true, std::memory_order_release);
-      } else {
-        notify = engine_parked_;
-      }
-    }
+    if (start == Start::kNow) notify = wake_engine();
   }
   if (notify) work_arrived_.notify_one();
   return ticket;
@@ -95,33 +94,60 @@ bool HardwareQueue::run_one(std::unique_lock<std::mutex>& lock) {
 }
 
 template <class Done>
-void HardwareQueue::help_until(Done done, Hook hook) {
-  if (done()) return;
+bool HardwareQueue::help_until(Done done, Hook hook, const Interrupt* interrupt) {
+  if (done()) return true;
   hook(true);
+  bool interrupted = false;
   {
+    auto next_check = std::chrono::steady_clock::now() + kCheckInterval;
     std::unique_lock lock(mutex_);
     while (!done()) {
-      if (run_one(lock)) continue;
+      if (interrupt && std::chrono::steady_clock::now() >= next_check) {
+        lock.unlock();
+        interrupted = (*interrupt)();
+        next_check = std::chrono::steady_clock::now() + kCheckInterval;
+        lock.lock();
+        if (interrupted) {
+          if (head_ && wake_engine()) work_arrived_.notify_one();
+          break;
+        }
+        continue;
+      }
+      const bool leave_it = interrupt && head_ && head_->heavy;
+      if (!leave_it && run_one(lock)) continue;
+      if (leave_it && !executing_ && wake_engine()) work_arrived_.notify_one();
       // Another thread executes. Most programs are short: spin before sleeping.
       const uint64_t seen = completed_.load(std::memory_order_acquire);
       lock.unlock();
       spin_until([&] { return completed_.load(std::memory_order_acquire) != seen; });
       lock.lock();
-      if (done() || !executing_) continue;
+      if (completed_.load(std::memory_order_acquire) != seen || !(executing_ || leave_it)) continue;
       ++waiters_;
-      work_done_.wait(lock);
+      if (interrupt)
+        work_done_.wait_until(lock, next_check);
+      else
+        work_done_.wait(lock);
       --waiters_;
     }
   }
   hook(false);
+  return !interrupted;
 }
 
 void HardwareQueue::wait(uint64_t ticket, Hook hook) {
-  help_until([&] { return this->done(ticket); }, hook);
+  help_until([&] { return this->done(ticket); }, hook, nullptr);
+}
+
+bool HardwareQueue::wait(uint64_t ticket, Hook hook, Interrupt interrupt) {
+  return help_until([&] { return this->done(ticket); }, hook, &interrupt);
 }
 
 void HardwareQueue::wait_for_room(Hook hook) {
-  help_until([&] { return has_room(); }, hook);
+  help_until([&] { return has_room(); }, hook, nullptr);
+}
+
+bool HardwareQueue::wait_for_room(Hook hook, Interrupt interrupt) {
+  return help_until([&] { return has_room(); }, hook, &interrupt);
 }
 
 void HardwareQueue::engine_main() {

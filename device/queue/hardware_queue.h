@@ -2,12 +2,14 @@
 //
 // Whoever waits executes. A thread that waits for a ticket runs the queue itself while nobody else does; an engine
 // thread, started by the first asynchronous push and never before, runs it while nobody waits. The engine thread spins
-// for at most 50 us, then parks. Because the order is one, a ticket that is done says that all earlier ones are.
+// for at most 50 us, then parks. Only a wait that may be interrupted leaves heavy work to the engine thread: work that has
+// begun cannot be left. Because the order is one, a ticket that is done says that all earlier ones are.
 //
 // Thread-safe throughout. No lock is held while work runs or while a hook is called.
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
@@ -25,6 +27,7 @@ class HardwareQueue {
     virtual void run() = 0;
     uint32_t ops = 0;        // run-ahead accounting
     uint64_t bytes = 0;
+    bool heavy = false;      // may run for longer than an interruptible wait is deaf
 
    protected:
     ~Work() = default;  // never deleted through this type
@@ -60,8 +63,15 @@ class HardwareQueue {
 
   // Called around a wait: true before it, false after it, on the waiting thread. Not called where there is none.
   using Hook = FunctionRef<void(bool begin)>;
+  // Asked on the waiting thread, inside of the hook's pair, every kCheckInterval; true ends the wait, and the engine thread
+  // takes what is left.
+  using Interrupt = FunctionRef<bool()>;
+  static constexpr std::chrono::milliseconds kCheckInterval{10};
   void wait(uint64_t ticket, Hook hook);
   void wait_for_room(Hook hook);
+  // These return false where they were interrupted.
+  bool wait(uint64_t ticket, Hook hook, Interrupt interrupt);
+  bool wait_for_room(Hook hook, Interrupt interrupt);
   // Waits for everything pushed so far.
   void drain(Hook hook) { wait(pushed(), hook); }
 
@@ -76,8 +86,9 @@ class HardwareQueue {
   bool run_one(std::unique_lock<std::mutex>& lock);
   void update_room();
   void engine_main();
+  bool wake_engine();
   template <class Done>
-  void help_until(Done done, Hook hook);
+  bool help_until(Done done, Hook hook, const Interrupt* interrupt);
 
   const Limits limits_;
   std::mutex mutex_;  // guards what follows, but for the atomics' readers

@@ -132,6 +132,51 @@ TEST_CASE("the wait hook comes in pairs around waits, and may record") {
   device.release(state.extra);
 }
 
+TEST_CASE("an interrupted wait returns early and loses nothing") {
+  struct State {
+    Device* device;
+    int calls = 0;
+    bool stop = true;
+  };
+  for (const Mode mode : {Mode::kAdaptive, Mode::kEager}) {
+    Device device(mode);
+    State state{&device};
+    // A queue entry that no wait may begin to run itself, since it ends only after the interrupt.
+    struct Heavy final : HardwareQueue::Work {
+      explicit Heavy(std::atomic<bool>& f) : finish(f) { heavy = true; }
+      void run() override {
+        while (!finish.load()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        delete this;
+      }
+      std::atomic<bool>& finish;
+    };
+    std::atomic<bool> finish{false};
+    const Tensor a = device.tensor(iota(8), {8}), b = device.empty({8});
+    device->set_interrupt_check(
+        [](void* user) {
+          auto* s = static_cast<State*>(user);
+          auto buffer = (*s->device)->create_buffer(nullptr, 64);  // no lock is held
+          (*buffer)->release_handle();
+          return ++s->calls >= 3 && s->stop ? 1 : 0;
+        },
+        &state);
+    device->queue().push(new Heavy(finish), HardwareQueue::Start::kWhenWaited);
+    if (mode == Mode::kAdaptive) device.mul(a, 2, b);
+    const Status status = device->synchronize();
+    CHECK(status.code() == StatusCode::kCancelled);
+    CHECK(status.message() == "interrupted while waiting; the recorded work goes on");
+    CHECK(state.calls == 3);
+    CHECK(device->synchronize(device.stream()).code() == (mode == Mode::kAdaptive ? StatusCode::kCancelled : StatusCode::kOk));
+    state.stop = false;
+    finish = true;
+    check_ok(device->synchronize());
+    if (mode == Mode::kEager) device.mul(a, 2, b);
+    CHECK(device.read(b) == iota(8, 0, 2));
+    device->set_interrupt_check(nullptr, nullptr);
+    for (const Tensor& t : {a, b}) device.release(t);
+  }
+}
+
 TEST_CASE("a stream makes progress without anybody waiting") {
   Device device(Mode::kAdaptive);
   const Tensor a = device.tensor(iota(8), {8}), b = device.empty({8});

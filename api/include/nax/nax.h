@@ -104,6 +104,12 @@ NAX_API NAX_MUST_USE nax_status* nax_runtime_synchronize(nax_runtime* runtime);
 typedef void (*nax_wait_hook)(void* user, int begin);
 NAX_API void nax_runtime_set_wait_hook(nax_runtime* runtime, nax_wait_hook hook, void* user);
 
+/* Asked on the waiting thread, inside of the wait hook's pair, about every 10 ms of a wait, with no lock held; it may use the
+ * runtime. Nonzero ends the wait: the waiting call returns NAX_CANCELLED. Nothing is lost: what was recorded, also by that very
+ * call, goes on, and a later wait waits for it. NULL: waits are not interruptible. */
+typedef int (*nax_interrupt_check)(void* user);
+NAX_API void nax_runtime_set_interrupt_check(nax_runtime* runtime, nax_interrupt_check check, void* user);
+
 /* Turns an op's origin into text ("train.py:17 in step") for error messages. Any thread, no lock held; writes at most size
  * bytes including the NUL. Without a resolver the origin is printed as a number, 0 not at all. */
 typedef void (*nax_origin_resolver)(void* user, uint64_t origin, char* out_text, size_t size);
