@@ -1,5 +1,7 @@
 #include "runtime/buffer.h"
 
+#include <new>
+
 #include "runtime/runtime.h"
 #include "runtime/stream.h"
 
@@ -11,9 +13,18 @@ Buffer::Buffer(Runtime& runtime, Stream& owner, Allocation* allocation)
   allocation_->owner = this;
 }
 
-Buffer::~Buffer() {
-  runtime_.hbm().release(allocation_);
-  owner_.unref();
+Buffer* Buffer::make(Runtime& runtime, Stream& owner, Allocation* allocation) {
+  static_assert(sizeof(Buffer) <= Allocation::kOwnerBytes && alignof(Buffer) <= 16);
+  return new (allocation->owner_storage) Buffer(runtime, owner, allocation);
+}
+
+void Buffer::destroy() {
+  Runtime& runtime = runtime_;
+  Stream& owner = owner_;
+  Allocation* allocation = allocation_;
+  this->~Buffer();
+  runtime.hbm().release(allocation);  // from here on the room may hold another buffer
+  owner.unref();
 }
 
 void Buffer::release_handle() {

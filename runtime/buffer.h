@@ -19,8 +19,8 @@ class Stream;
 
 class Buffer {
  public:
-  Buffer(Runtime& runtime, Stream& owner, Allocation* allocation);
-  ~Buffer();
+  // Made in the allocation's own room, which it gives back with the address when the last reference goes.
+  static Buffer* make(Runtime& runtime, Stream& owner, Allocation* allocation);
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
 
@@ -50,11 +50,11 @@ class Buffer {
   }
   void ref() { state_.fetch_add(1, std::memory_order_relaxed); }
   void unref() {
-    if ((state_.fetch_sub(1, std::memory_order_acq_rel) & kRefMask) == 1) delete this;
+    if ((state_.fetch_sub(1, std::memory_order_acq_rel) & kRefMask) == 1) destroy();
   }
   // For releases that waited for a cut.
   void drop_handle() {
-    if ((state_.fetch_sub(kHandle + 1, std::memory_order_acq_rel) & kRefMask) == 1) delete this;
+    if ((state_.fetch_sub(kHandle + 1, std::memory_order_acq_rel) & kRefMask) == 1) destroy();
   }
 
   // Host address of its memory; gives it memory first where it has none. Any thread.
@@ -85,6 +85,10 @@ class Buffer {
   Buffer* next_released = nullptr;  // in the owner's list of releases from other threads
 
  private:
+  Buffer(Runtime& runtime, Stream& owner, Allocation* allocation);
+  ~Buffer() = default;
+  void destroy();
+
   static constexpr uint64_t kRefMask = 0xffffffff;
   static constexpr int kOpenShift = 32;
   static constexpr uint64_t kOpenOne = uint64_t{1} << kOpenShift;

@@ -193,7 +193,7 @@ StatusOr<Allocation*> Runtime::reserve(uint64_t bytes) {
 StatusOr<Buffer*> Runtime::create_buffer(Stream* stream, uint64_t bytes) {
   NAX_RETURN_IF_ERROR(enter());
   NAX_ASSIGN_OR_RETURN(Allocation * allocation, reserve(bytes));
-  return new Buffer(*this, stream ? *stream : *default_stream_, allocation);
+  return Buffer::make(*this, stream ? *stream : *default_stream_, allocation);
 }
 
 Buffer* Runtime::find_buffer(uintptr_t address) {

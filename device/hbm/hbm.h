@@ -27,6 +27,9 @@ class Allocation {
   size_t charged() const { return (bytes_ + 511) & ~size_t{511}; }
 
   void* owner = nullptr;  // for the user of the allocation (its buffer object); null after reserve
+  // Room for that object: it lives and dies with the allocation, and costs no allocation of its own.
+  static constexpr size_t kOwnerBytes = 128;
+  alignas(16) std::byte owner_storage[kOwnerBytes];
 
  private:
   friend class Hbm;
