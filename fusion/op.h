@@ -57,7 +57,7 @@ namespace nax {
   X(layer_norm, 212)           /* x, weight|absent, bias|absent, eps -> y, mean, rstd; attr: normalized dims at the end */ \
   X(layer_norm_backward, 213)  /* grad, x, mean, rstd, weight|absent -> dx; attr as layer_norm. dw, db: mul and sum */  \
   X(rms_norm, 214)             /* x, weight|absent, eps -> y, rstd */                                                  \
-  X(cumsum, 215)               /* x; attr dim */                                                                       \
+  X(cumsum, 215)               /* x; attr dim; f32 accumulates in f64, as CPU */                                        \
   /* matmul */                                                                                                         \
   X(mm, 240)        /* a [m,k], b [k,n] */                                                                             \
   X(bmm, 241)       /* a [b,m,k], b [b,k,n] */                                                                         \

@@ -156,8 +156,8 @@ Ref OpBuilder::scan(ReduceFn fn, Ref a) {
   Node n;
   n.kind = NodeKind::kScan;
   n.reduce = fn;
-  n.dtype = math();
-  n.src[0] = a;
+  n.dtype = compute() == DType::kF32 ? DType::kF64 : math();
+  n.src[0] = converted(a, n.dtype);
   n.op = index_;
   return {Ref::Kind::kNode, region_.add(n)};
 }

@@ -34,7 +34,7 @@ class OpBuilder {
   // Over the row (or the reduced dims of a column region), in the math type; kAny and kAll on
   // bools.
   Ref reduce(ReduceFn fn, Ref a);
-  Ref scan(ReduceFn fn, Ref a);
+  Ref scan(ReduceFn fn, Ref a);  // of f32 in f64, of f16 and bf16 in f32, like PyTorch's CPU kernels; rounded once
   // Elements reduced to one, as a value of the math type (bound at launch).
   Ref count();
   // start + coordinate * step along a dim of the op's full shape.

@@ -445,6 +445,7 @@ class Naive {
       double s = 0;
       for (const int64_t i : row) {
         s += to_compute(at(in(0).view, i), op_.compute);
+        if (op_.compute == DType::kF16 || op_.compute == DType::kBF16) s = static_cast<float>(s);
         put(y(0), i, s);
       }
     }
