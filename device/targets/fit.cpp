@@ -128,6 +128,16 @@ Status check_axes(const Nest& nest, const int64_t* slots) {
   return {};
 }
 
+Status check_extents(const Nest& nest, const int64_t* slots) {
+  for (size_t i = 0; i < nest.axes.size(); ++i) {
+    const int64_t extent = slots[nest.axes[i].extent];
+    if (extent > kMaxExtent)
+      return misfit("axis " + axis_text(nest, static_cast<AxisId>(i)) + ": extent " + num(extent) +
+                    ", at most " + num(kMaxExtent));
+  }
+  return {};
+}
+
 Status check_reductions(const Program& p, const Nest& nest, const int64_t* slots) {
   const int64_t row = free_extent(nest, slots);
   for (const Axis& a : nest.axes) {
@@ -251,6 +261,7 @@ Status check_fit(const Program& p, const int64_t* slots, const TargetInfo& targe
   for (size_t n = 0; n < p.nests.size(); ++n) {
     const Nest& nest = p.nests[n];
     Status s = check_axes(nest, slots);
+    if (s.ok() && !is_empty(nest, slots)) s = check_extents(nest, slots);
     if (s.ok()) s = check_reductions(p, nest, slots);
     if (s.ok()) s = check_sbuf(nest, slots, target);
     if (s.ok()) s = check_psum(nest, slots, target);

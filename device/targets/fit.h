@@ -11,7 +11,11 @@
 
 namespace nax {
 
-// SBUF bytes a partition of the tiles that live at once, PSUM banks, tile sizes, lengths of
+// Longest axis of a nest that runs. No buffer is that long; a typo, or slot arithmetic that has
+// saturated, would start a loop without an end.
+inline constexpr int64_t kMaxExtent = (int64_t{1} << 40) - 1;
+
+// Extents, SBUF bytes a partition of the tiles that live at once, PSUM banks, tile sizes, lengths of
 // reductions, split axes. kInvalidArgument / kVerifyFailed; names the nest, the numbers and the
 // tiles.
 Status check_fit(const Program& program, const int64_t* slots, const TargetInfo& target);

@@ -43,6 +43,17 @@ TEST_CASE("SBUF: tiles of the free axis bound the need, whatever the size") {
   CHECK(check_fit(b.program, b.slots.data(), *find_target("trn1")).ok());
 }
 
+TEST_CASE("an axis of 2^40 or more is refused, unless the nest has no points") {
+  const TargetInfo& t = *find_target("trn2");
+  const int64_t most = kMaxExtent;
+  Bound fits = bind(samples::kChain, {{1, most}, {most}, {1, most}});
+  CHECK(check_fit(fits.program, fits.slots.data(), t).ok());
+  Bound b = bind(samples::kChain, {{1, most + 1}, {most + 1}, {1, most + 1}});
+  check_message(check_fit(b.program, b.slots.data(), t), "extent 1099511627776, at most 1099511627775");
+  Bound none = bind(samples::kChain, {{0, most + 1}, {most + 1}, {0, most + 1}});
+  CHECK(check_fit(none.program, none.slots.data(), t).ok());
+}
+
 TEST_CASE("PSUM: eight banks") {
   std::string text = samples::kMatmulF32;
   const size_t at = text.find("tile 512");
