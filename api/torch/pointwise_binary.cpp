@@ -50,9 +50,15 @@ struct Scaled {
     run<AtenOut>(op, out, self, other, alpha);
   }
 
+  // PyTorch refuses some bools, in the structured meta function.
+  static bool plain(const Tensor& other, const Scalar& alpha) {
+    return !alpha.isComplex() && !alpha.isBoolean() &&
+           (kId != NAX_OP_SUB || other.scalar_type() != c10::ScalarType::Bool);
+  }
+
   static Tensor functional(const Tensor& self, const Tensor& other, const Scalar& alpha) {
     Tensor out;
-    if (is_plain_float(self) && joins(self, other) && !alpha.isComplex()) {
+    if (is_plain_float(self) && joins(self, other) && plain(other, alpha)) {
       out = empty_like_tensor(self, self.scalar_type());
       same_shape(self, other, alpha, out);
     } else {
@@ -61,7 +67,7 @@ struct Scaled {
     return out;
   }
   static Tensor& in_place(Tensor& self, const Tensor& other, const Scalar& alpha) {
-    if (is_plain_float(self) && joins_in_place(self, other) && !alpha.isComplex()) {
+    if (is_plain_float(self) && joins_in_place(self, other) && plain(other, alpha)) {
       same_shape(self, other, alpha, self);
     } else {
       general(self, other, alpha, self);

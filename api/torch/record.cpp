@@ -29,6 +29,31 @@ void set_scalar(const c10::Scalar& s, nax_operand& operand) {
   }
 }
 
+template <class T>
+int64_t wrapped(int64_t v) {
+  return static_cast<int64_t>(static_cast<T>(v));
+}
+
+// Puts the scalar into the range of an integer or bool dtype. The core's lanes are wider than these.
+void wrap_scalar(int32_t dtype, nax_scalar& s) {
+  if (dtype == NAX_BOOL) {
+    s.value.i64 = s.kind == 0 ? s.value.f64 != 0 : s.value.i64 != 0;
+    s.kind = 2;
+    return;
+  }
+  if (s.kind == 0) return;
+  int64_t& v = s.value.i64;
+  switch (dtype) {
+    case NAX_U8: v = wrapped<uint8_t>(v); return;
+    case NAX_I8: v = wrapped<int8_t>(v); return;
+    case NAX_U16: v = wrapped<uint16_t>(v); return;
+    case NAX_I16: v = wrapped<int16_t>(v); return;
+    case NAX_U32: v = wrapped<uint32_t>(v); return;
+    case NAX_I32: v = wrapped<int32_t>(v); return;
+    default: return;
+  }
+}
+
 }  // namespace
 
 nax_dtype dtype_of(c10::ScalarType type) noexcept {
@@ -112,7 +137,9 @@ Op& Op::in(const c10::Scalar& s) {
     expressible_ = false;
     return absent();
   }
-  set_scalar(s, input_[inputs_++]);
+  nax_operand& operand = input_[inputs_++];
+  set_scalar(s, operand);
+  wrap_scalar(compute_, operand.scalar);
   return *this;
 }
 

@@ -28,6 +28,7 @@ class Op {
   Op(nax_op_id id, c10::ScalarType compute);
 
   Op& in(const at::Tensor& t);     // device tensors, and host scalars by value
+  // A number, which an integer or bool compute dtype wraps, as the cast of a 0-dim tensor does.
   Op& in(const c10::Scalar& s);
   Op& in_view(const nax_operand& operand);
   // A factor: 1 is left out, which spares the multiplication. Its op is then another one than with a factor (DESIGN I6).

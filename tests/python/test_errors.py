@@ -17,6 +17,9 @@ import torch
         lambda d: torch.cat([torch.ones(2, 2, device=d), torch.ones(2, 3, device=d)]),
         lambda d: torch.ones(0, device=d).amax(),
         lambda d: torch.ones(2, dtype=torch.bool, device=d) - torch.ones(2, dtype=torch.bool, device=d),
+        lambda d: torch.ones(2, device=d) - True,
+        lambda d: torch.ones(2, device=d).sub_(True),
+        lambda d: torch.add(torch.ones(2, device=d), 1, alpha=True),
         lambda d: torch.add(torch.ones(2, device=d), 1, out=torch.ones(2, dtype=torch.long, device=d)),
         lambda d: torch.ones(2, device=d).index_select(0, torch.ones(2, device=d)),
         lambda d: torch.empty(-1, device=d),
@@ -95,3 +98,8 @@ def test_unknown_names_are_value_errors():
         torch.neuron.set_mode("fast")
     with pytest.raises(ValueError, match="greedy"):
         torch.neuron.set_fusion_policy("best")
+    for wrong in (None, 3, b"eager"):
+        with pytest.raises(ValueError, match="allowed: eager, adaptive"):
+            torch.neuron.set_mode(wrong)
+        with pytest.raises(ValueError, match="greedy"):
+            torch.neuron.set_fusion_policy(wrong)

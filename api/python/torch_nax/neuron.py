@@ -187,7 +187,7 @@ def mode():
 
 
 def set_mode(mode):
-    _C._set_mode(mode)
+    _C._set_mode(mode if isinstance(mode, str) else repr(mode))  # a wrong type gets the list of names, too
 
 
 @contextlib.contextmanager
@@ -210,7 +210,7 @@ def fusion_policy():
 
 
 def set_fusion_policy(name):
-    _C._set_fusion_policy(name)
+    _C._set_fusion_policy(name if isinstance(name, str) else repr(name))
 
 
 def stats():
