@@ -82,6 +82,7 @@ nax_runtime* create(c10::DeviceIndex device) {
   nax_runtime* made = nullptr;
   check(nax_runtime_create(&options, &made));
   nax_runtime_set_wait_hook(made, &gil_wait_hook, nullptr);
+  nax_runtime_set_interrupt_check(made, &interrupt_check, nullptr);
   nax_runtime_set_origin_resolver(made, &resolve_origin, nullptr);
   nax_runtime_set_log_sink(made, &log_to_stderr, nullptr);
   d.default_stream = nax_runtime_default_stream(made);

@@ -3,6 +3,8 @@
 #include <Python.h>
 #include <torch/csrc/Exceptions.h>
 
+#include <unistd.h>
+
 #include <cstdio>
 #include <vector>
 
@@ -28,6 +30,26 @@ void gil_wait_hook(void* /*user*/, int begin) {
 
 void raise_pending_signal() {
   if (holds_gil() && PyErr_CheckSignals() != 0) throw python_error();
+}
+
+int interrupt_check(void* /*user*/) {
+  // Handlers run on the main thread only; the others are not made to wait for the GIL.
+  if (gettid() != getpid() || !Py_IsInitialized()) return 0;
+  const PyGILState_STATE state = PyGILState_Ensure();
+  const int raised = PyErr_CheckSignals();
+  PyGILState_Release(state);
+  return raised;
+}
+
+void raise_interrupt() {
+  if (!Py_IsInitialized()) return;
+  const PyGILState_STATE state = PyGILState_Ensure();
+  const bool raised = PyErr_Occurred() != nullptr;
+  PyGILState_Release(state);
+  if (!raised) return;
+  python_error error;
+  error.persist();  // other code may run before it reaches Python
+  throw error;
 }
 
 void log_to_stderr(void* /*user*/, int level, const char* message) {

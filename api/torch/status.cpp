@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "api/torch/gil.h"
+
 namespace nax::binding {
 namespace {
 
@@ -12,6 +14,7 @@ namespace {
   const nax_reason reason = nax_status_reason(status);
   const std::string message = nax_status_message(status);
   nax_status_destroy(status);
+  if (code == NAX_CANCELLED) raise_interrupt();
   if (reason == NAX_REASON_HBM_EXHAUSTED) {
     TORCH_CHECK_WITH(OutOfMemoryError, false, "neuron out of memory. ", message);
   }
