@@ -42,7 +42,9 @@ void check_argument(nax_status* status) {
 bool declined(nax_status* status) {
   if (status == nullptr) return false;
   const nax_code code = nax_status_code(status);
-  if (code != NAX_UNIMPLEMENTED && code != NAX_INVALID_ARGUMENT) raise(status, false);
+  // An op that ran and failed (launch blocking) was not declined.
+  const bool ran = nax_status_reason(status) == NAX_REASON_INTEGER_DIVIDE_BY_ZERO;
+  if (ran || (code != NAX_UNIMPLEMENTED && code != NAX_INVALID_ARGUMENT)) raise(status, false);
   nax_status_destroy(status);
   return true;
 }
