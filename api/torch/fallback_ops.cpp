@@ -35,7 +35,11 @@ int64_t fused_sdp_choice(const at::Tensor& /*query*/, const at::Tensor& /*key*/,
   return static_cast<int64_t>(sdp::SDPBackend::math);
 }
 
+// nn.TransformerEncoder asks whether it may turn a padded batch into a nested tensor, which the device does not have.
+bool nested_tensor_from_mask(const at::Tensor& /*t*/, const at::Tensor& /*mask*/) { return false; }
+
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  m.impl("_nested_tensor_from_mask_left_aligned", &nested_tensor_from_mask);
   m.impl("convolution_overrideable", torch::CppFunction::makeFromBoxedFunction<&convolution>());
   m.impl("convolution_backward_overrideable",
          torch::CppFunction::makeFromBoxedFunction<&convolution_backward>());
