@@ -17,6 +17,7 @@
 namespace nax {
 namespace {
 
+constexpr uint64_t kMinHbmBytes = 4096, kMaxHbmBytes = uint64_t{1} << 44;
 constexpr uint64_t kMaxCores = 32;  // each core is a runtime of its own
 
 Status bad_value(std::string_view name, std::string_view value, std::string_view allowed) {
@@ -158,9 +159,12 @@ StatusOr<Settings> parse_settings(const SettingsOverrides& o, EnvironmentReader 
     s.num_threads = static_cast<int>(number);
   }
   if (o.hbm_bytes) {
+    if (*o.hbm_bytes < kMinHbmBytes || *o.hbm_bytes > kMaxHbmBytes)
+      return bad_value("NAX_HBM_BYTES", std::to_string(*o.hbm_bytes),
+                       "a whole number from " + std::to_string(kMinHbmBytes) + " to " + std::to_string(kMaxHbmBytes));
     s.hbm_bytes = *o.hbm_bytes;
   } else if (const char* v = read("NAX_HBM_BYTES")) {
-    NAX_RETURN_IF_ERROR(parse_range("NAX_HBM_BYTES", v, 4096, uint64_t{1} << 44, true, &s.hbm_bytes));
+    NAX_RETURN_IF_ERROR(parse_range("NAX_HBM_BYTES", v, kMinHbmBytes, kMaxHbmBytes, true, &s.hbm_bytes));
   }
   if (s.hbm_bytes == 0) s.hbm_bytes = default_hbm_bytes();
   if (auto v = text("NAX_HOST_ISA", o.host_isa)) {

@@ -82,6 +82,11 @@ TEST_CASE("options beat the environment, also a wrong one") {
   CHECK(s->mode == Mode::kAdaptive);
   CHECK(s->tier == Tier::kJit);
   CHECK(s->hbm_bytes == 123456);
+  o.hbm_bytes = 4095;
+  const auto small = parse({}, o);
+  REQUIRE_FALSE(small.ok());
+  CHECK(small.status().message() ==
+        "NAX_HBM_BYTES=\"4095\" is not allowed; allowed: a whole number from 4096 to 17592186044416");
   CHECK(s->cache_dir.empty());
   o.tier = "slow";
   CHECK_FALSE(parse({}, o).ok());
