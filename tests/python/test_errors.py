@@ -63,6 +63,20 @@ def test_integer_division_by_zero_is_deferred(mode):
     assert (torch.tensor([7], device="neuron") // 2).item() == 3
 
 
+def test_blocking_mode_says_where_it_divided_by_zero(run_python):
+    done = run_python(
+        """
+        import torch
+        try:
+            torch.tensor([6, 7], device="neuron") // torch.tensor([2, 0], device="neuron")
+        except RuntimeError as e:
+            print(e)
+        """,
+        NEURON_LAUNCH_BLOCKING="1",
+    )
+    assert "ZeroDivisionError: integer division or modulo by zero in div_floor(i64[2], i64[2])" in done.out
+
+
 def test_blocking_mode_raises_in_place(run_python):
     done = run_python(
         """
