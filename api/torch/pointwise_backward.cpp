@@ -1,6 +1,7 @@
 // Pointwise backwards.
 #include "api/torch/pointwise.h"
 
+#include <ATen/native/Activation.h>
 #include <ATen/ops/gelu_backward_meta.h>
 #include <ATen/ops/gelu_backward_ops.h>
 #include <ATen/ops/sigmoid_backward_meta.h>
@@ -39,7 +40,7 @@ struct Backward {
 };
 
 nax_op_id gelu_id(c10::string_view approximate) {
-  return approximate == "tanh" ? NAX_OP_GELU_TANH_BACKWARD : NAX_OP_GELU_BACKWARD;
+  return at::native::get_gelutype_enum(approximate) == at::native::GeluType::Tanh ? NAX_OP_GELU_TANH_BACKWARD : NAX_OP_GELU_BACKWARD;  // raises for others
 }
 
 Tensor& gelu_backward_out(const Tensor& grad, const Tensor& self, c10::string_view approximate, Tensor& out) {

@@ -5,6 +5,7 @@
 #include <ATen/ops/addcdiv_ops.h>
 #include <ATen/ops/addcmul_meta.h>
 #include <ATen/ops/addcmul_ops.h>
+#include <ATen/Dispatch.h>
 #include <ATen/ops/clamp_meta.h>
 #include <ATen/ops/clamp_ops.h>
 #include <ATen/ops/clamp_max_meta.h>
@@ -16,6 +17,7 @@
 #include <ATen/MemoryOverlap.h>
 #include <ATen/ops/masked_fill_ops.h>
 #include <ATen/ops/where_ops.h>
+#include <ATen/ops/result_type.h>
 #include <torch/library.h>
 
 namespace nax::binding {
@@ -185,6 +187,22 @@ void add_bound(Op& op, const MaybeTensor& bound) {
   bound.has_value() && bound->defined() ? op.in(*bound) : op.absent();
 }
 
+// Raises CPU's error where a bound has no value of the result's dtype.
+void check_bound(c10::ScalarType type, const MaybeScalar& bound) {
+  if (!bound.has_value() || type == c10::ScalarType::Bool || c10::isComplexType(type)) return;
+  AT_DISPATCH_ALL_TYPES_AND2(at::kHalf, at::kBFloat16, type, "clamp", [&] { (void)bound->to<scalar_t>(); });
+}
+
+void check_bounds(const Tensor& self, const MaybeScalar& min, const MaybeScalar& max) {
+  c10::ScalarType type = self.scalar_type();
+  if (!c10::isFloatingType(type)) {
+    for (const MaybeScalar& bound : {min, max})
+      if (bound.has_value()) type = c10::promoteTypes(type, at::result_type(self, *bound));
+  }
+  check_bound(type, min);
+  check_bound(type, max);
+}
+
 bool real(const MaybeScalar& s) { return !s.has_value() || !s->isComplex(); }
 
 at::OptionalScalarRef scalar_ref(const MaybeScalar& s) {
@@ -196,6 +214,7 @@ at::OptionalTensorRef tensor_ref(const MaybeTensor& t) {
 }
 
 Tensor& clamp_out(const Tensor& self, const MaybeScalar& min, const MaybeScalar& max, Tensor& out) {
+  if (real(min) && real(max)) check_bounds(self, min, max);
   run_shaped<at::meta::structured_clamp, at::_ops::clamp_out>(
       NAX_OP_CLAMP, out, false, [&](auto& meta) { meta.meta(self, scalar_ref(min), scalar_ref(max)); },
       [&](Op& op) {
@@ -212,6 +231,7 @@ bool clamp_fast(const Tensor& self, const MaybeScalar& min, const MaybeScalar& m
 }
 
 void clamp_same_shape(const Tensor& self, const MaybeScalar& min, const MaybeScalar& max, Tensor& out) {
+  check_bounds(self, min, max);
   Op op(NAX_OP_CLAMP, self.scalar_type());
   op.in(self);
   add_bound(op, min);

@@ -1,6 +1,7 @@
 // Pointwise ops of one tensor.
 #include "api/torch/pointwise.h"
 
+#include <ATen/native/Activation.h>
 #include <ATen/ops/bitwise_not_meta.h>
 #include <ATen/ops/bitwise_not_ops.h>
 #include <ATen/ops/ceil_meta.h>
@@ -200,7 +201,7 @@ Tensor& isposinf_out(const Tensor& self, Tensor& out) {
 }
 
 nax_op_id gelu_id(c10::string_view approximate) {
-  return approximate == "tanh" ? NAX_OP_GELU_TANH : NAX_OP_GELU;
+  return at::native::get_gelutype_enum(approximate) == at::native::GeluType::Tanh ? NAX_OP_GELU_TANH : NAX_OP_GELU;  // raises for others
 }
 
 Tensor& gelu_out(const Tensor& self, c10::string_view approximate, Tensor& out) {

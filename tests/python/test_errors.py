@@ -117,3 +117,17 @@ def test_unknown_names_are_value_errors():
             torch.neuron.set_mode(wrong)
         with pytest.raises(ValueError, match="greedy"):
             torch.neuron.set_fusion_policy(wrong)
+
+
+@pytest.mark.parametrize("dtype, bounds", [(torch.uint8, (-5, 300)), (torch.int32, (2**40, None)), (torch.float16, (2.0**40, None)), (torch.float32, (None, 1e300))])
+def test_clamp_bounds_that_overflow_raise_as_on_cpu(dtype, bounds):
+    x = torch.ones(3, dtype=dtype)
+    with pytest.raises(RuntimeError, match="without overflow"):
+        x.clamp(*bounds)
+    with pytest.raises(RuntimeError, match="without overflow"):
+        x.to("neuron").clamp(*bounds)
+
+
+def test_gelu_names_what_is_allowed():
+    with pytest.raises(RuntimeError, match="approximate argument must be either none or tanh"):
+        torch.nn.functional.gelu(torch.ones(3, device="neuron"), approximate="other")
