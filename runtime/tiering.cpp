@@ -1,20 +1,59 @@
 #include "runtime/tiering.h"
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <chrono>
+#include <cstdlib>
+#include <vector>
 
 namespace nax {
+namespace {
+
+// Objects whose thread was started. Never destroyed itself.
+struct Registry {
+  std::mutex mutex;
+  std::vector<Tiering*> started;
+};
+
+Registry& registry() {
+  static Registry& r = *new Registry;
+  return r;
+}
+
+void stop_at_exit() {
+  Registry& r = registry();
+  std::vector<Tiering*> started;
+  {
+    std::unique_lock lock(r.mutex, std::try_to_lock);
+    if (!lock) return;
+    started = r.started;
+  }
+  for (Tiering* tiering : started) tiering->stop();
+}
+
+}  // namespace
 
 Tiering::Tiering(Tier tier, CompileFunction compile, Stats& stats, FaultInjection& faults)
     : tier_(tier), compile_(compile), stats_(stats), faults_(faults) {}
 
 Tiering::~Tiering() {
   {
-    std::lock_guard lock(mutex_);
-    stopping_ = true;
-    queue_.clear();
+    Registry& r = registry();
+    std::lock_guard lock(r.mutex);
+    std::erase(r.started, this);
   }
-  changed_.notify_all();
+  stop();
   if (thread_.joinable()) thread_.join();
+}
+
+void Tiering::stop() {
+  if (process_ != getpid()) return;
+  std::unique_lock lock(mutex_);
+  stopping_ = true;
+  queue_.clear();
+  changed_.notify_all();
+  changed_.wait(lock, [&] { return !running_; });
 }
 
 void Tiering::compile(ProgramEntry& entry, int level, bool background) {
@@ -40,7 +79,14 @@ bool Tiering::enqueue(const std::shared_ptr<ProgramEntry>& entry, int level) {
     std::lock_guard lock(mutex_);
     if (queue_.size() >= kMaxQueued || stopping_) return false;
     queue_.push_back({entry, level});
-    if (!thread_.joinable()) thread_ = std::thread([this] { main(); });
+    if (!thread_.joinable()) {
+      process_ = getpid();
+      thread_ = std::thread([this] { main(); });
+      Registry& r = registry();
+      std::lock_guard registered(r.mutex);
+      [[maybe_unused]] static const int at_exit = std::atexit(stop_at_exit);
+      r.started.push_back(this);
+    }
   }
   changed_.notify_all();
   return true;

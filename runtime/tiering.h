@@ -6,6 +6,7 @@
 // Thread-safe.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <memory>
@@ -33,6 +34,9 @@ class Tiering {
   void sight(const std::shared_ptr<ProgramEntry>& entry, bool may_compile);
   // Waits until no request waits or runs (tests, benches).
   void settle();
+  // Forgets what waits, finishes what runs; later requests are refused. Called for every live object at the end of the
+  // process, before the compiler's own statics go: an embedding program need not destroy its runtimes.
+  void stop();
 
  private:
   struct Request {
@@ -53,6 +57,7 @@ class Tiering {
   bool running_ = false;
   bool stopping_ = false;
   std::thread thread_;
+  std::atomic<int> process_{0};  // where the thread lives: a forked child has none to wait for
 };
 
 }  // namespace nax
