@@ -2,6 +2,8 @@
 // raised by the next synchronisation.
 #include "api/torch/pointwise.h"
 
+#include <ATen/OpMathType.h>
+#include <ATen/ops/eq.h>
 #include <ATen/ops/gather_meta.h>
 #include <ATen/ops/gather_ops.h>
 #include <ATen/ops/index_add_meta.h>
@@ -11,6 +13,9 @@
 #include <ATen/WrapDimUtils.h>
 #include <ATen/ops/embedding_dense_backward_ops.h>
 #include <ATen/ops/index_select_ops.h>
+#include <ATen/ops/mul.h>
+#include <ATen/ops/ones_like.h>
+#include <ATen/ops/reciprocal.h>
 #include <torch/library.h>
 
 #include "api/torch/copy.h"
@@ -99,20 +104,31 @@ Tensor& index_add_out(const Tensor& self, int64_t dim, const Tensor& index, cons
   return fall_back<at::_ops::index_add_out>(out, dim, index, source, alpha, out);
 }
 
-// The gradient's rows, added to the rows of a zeroed weight in program order.
+// The gradient's rows, added to the rows of a zeroed weight in program order. Rows of the padding index count as zeros.
 Tensor embedding_dense_backward(const Tensor& grad, const Tensor& indices, int64_t weights, int64_t padding,
                                 bool scale_by_frequency) {
-  if (padding >= 0 || scale_by_frequency || !is_index(indices) || grad.dim() == 0 || grad.numel() == 0 ||
-      !grad.is_contiguous() || !indices.is_contiguous() || !is_neuron(grad)) {
+  const auto on_host = [&] {
     return fall_back<at::_ops::embedding_dense_backward>(grad, indices, c10::SymInt(weights), c10::SymInt(padding),
                                                          scale_by_frequency);
-  }
+  };
+  if (!is_index(indices) || grad.dim() == 0 || !is_neuron(grad)) return on_host();
   const int64_t width = grad.size(-1);
   Tensor out = empty_tensor({weights, width}, grad.scalar_type(), grad.device().index());
   out.zero_();
-  if (record_index_add(out, 0, indices.view({-1}), grad.view({-1, width}), Scalar(1))) return out;
-  return fall_back<at::_ops::embedding_dense_backward>(grad, indices, c10::SymInt(weights), c10::SymInt(padding),
-                                                       scale_by_frequency);
+  if (grad.numel() == 0) return out;
+  const Tensor index = indices.reshape({-1});
+  Tensor rows = grad.reshape({-1, width});
+  if (padding >= 0) rows = rows.masked_fill(at::eq(index, padding).unsqueeze(1), 0);
+  if (scale_by_frequency) {
+    Tensor counts = empty_tensor({weights}, c10::ScalarType::Double, grad.device().index());
+    counts.zero_();
+    counts.index_add_(0, index, at::ones_like(index, counts.options()));
+    const Tensor factors = at::reciprocal(counts).index_select(0, index).unsqueeze(1);
+    rows = at::mul(rows, factors.to(at::toOpMathType(rows.scalar_type())));
+    rows = rows.to(out.scalar_type());
+  }
+  if (record_index_add(out, 0, index, rows, Scalar(1))) return out;
+  return on_host();
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
