@@ -227,7 +227,9 @@ def main():
     p.add_argument("--context", type=int)
     p.add_argument("--batch", type=int, default=8)
     p.add_argument("--dtype", default="float32", choices=LOSS_TOLERANCE)
-    p.add_argument("--lr", type=float, default=3e-3)
+    # At 3e-3 training is chaotic: a last-bit change of the weights moves CPU's own losses by 5e-2 within 200 steps, so that
+    # losses of two devices could not be compared. At 1e-3 such a change stays at 1e-6.
+    p.add_argument("--lr", type=float, default=1e-3)
     p.add_argument("--seed", type=int, default=0)
     p.add_argument("--threads", type=int, default=min(2, os.cpu_count() or 1))
     p.add_argument("--corpus-bytes", type=int, default=2_000_000)
