@@ -15,6 +15,7 @@ struct F32 {
   using V = __m256;
   static constexpr int kLanes = 8;
   static constexpr int kMr = 6;  // 12 accumulators of 16 registers
+  static constexpr int kStep = 1;
   static constexpr bool kSimdPack = true;
   static V zero() { return _mm256_setzero_ps(); }
   static V load(const T* p) { return _mm256_loadu_ps(p); }
@@ -75,6 +76,7 @@ struct F64 {
   using V = __m256d;
   static constexpr int kLanes = 4;
   static constexpr int kMr = 6;
+  static constexpr int kStep = 1;
   static constexpr bool kSimdPack = false;
   static V zero() { return _mm256_setzero_pd(); }
   static V load(const T* p) { return _mm256_loadu_pd(p); }
@@ -88,6 +90,7 @@ struct I32 {
   using V = __m256i;
   static constexpr int kLanes = 8;
   static constexpr int kMr = 4;
+  static constexpr int kStep = 1;
   static constexpr bool kSimdPack = false;
   static V zero() { return _mm256_setzero_si256(); }
   static V load(const T* p) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)); }
@@ -101,6 +104,7 @@ struct I64 {
   using V = __m256i;
   static constexpr int kLanes = 4;
   static constexpr int kMr = 4;
+  static constexpr int kStep = 1;
   static constexpr bool kSimdPack = false;
   static V zero() { return _mm256_setzero_si256(); }
   static V load(const T* p) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)); }

@@ -10,78 +10,14 @@ namespace {
 
 #include "device/matmul/kernel_sources.h"
 
-struct F32 {
-  using T = float;
-  using V = __m512;
-  static constexpr int kLanes = 16;
-  static constexpr int kMr = 14;  // 28 accumulators of 32 registers
-  static constexpr bool kSimdPack = true;
-  static V zero() { return _mm512_setzero_ps(); }
-  static V load(const T* p) { return _mm512_loadu_ps(p); }
-  static void store(T* p, V v) { _mm512_storeu_ps(p, v); }
-  static V broadcast(const T* p) { return _mm512_set1_ps(*p); }
-  static V fma(V a, V b, V acc) { return _mm512_fmadd_ps(a, b, acc); }
-
-  template <class L>
-  static V widen(__m256i v) {
-    if constexpr (kSame<L, FromBF16>)
-      return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(v), 16));
-    return _mm512_cvtph_ps(v);
-  }
-  template <class L>
-  static V load_as(const typename L::T* p) {
-    if constexpr (kSame<L, FromF32>)
-      return load(p);
-    else
-      return widen<L>(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
-  }
-  template <class L>
-  static V load_part_as(const typename L::T* p, int n) {
-    const __mmask16 mask = static_cast<__mmask16>((1u << n) - 1);
-    if constexpr (kSame<L, FromF32>)
-      return _mm512_maskz_loadu_ps(mask, p);
-    else
-      return widen<L>(_mm256_maskz_loadu_epi16(mask, p));
-  }
-  // 16 x 16 in four rounds: pairs of rows, quads of rows, then 128-bit lanes twice.
-  static void transpose(V (&r)[16]) {
-    V t[16];
-#pragma GCC unroll 8
-    for (int i = 0; i < 16; i += 2) {
-      t[i] = _mm512_unpacklo_ps(r[i], r[i + 1]);
-      t[i + 1] = _mm512_unpackhi_ps(r[i], r[i + 1]);
-    }
-#pragma GCC unroll 4
-    for (int i = 0; i < 16; i += 4) {
-      const __m512d a = _mm512_castps_pd(t[i]), b = _mm512_castps_pd(t[i + 1]);
-      const __m512d c = _mm512_castps_pd(t[i + 2]), d = _mm512_castps_pd(t[i + 3]);
-      r[i] = _mm512_castpd_ps(_mm512_unpacklo_pd(a, c));
-      r[i + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(a, c));
-      r[i + 2] = _mm512_castpd_ps(_mm512_unpacklo_pd(b, d));
-      r[i + 3] = _mm512_castpd_ps(_mm512_unpackhi_pd(b, d));
-    }
-#pragma GCC unroll 4
-    for (int i = 0; i < 4; ++i) {
-      t[i] = _mm512_shuffle_f32x4(r[i], r[i + 4], 0x88);
-      t[i + 4] = _mm512_shuffle_f32x4(r[i], r[i + 4], 0xdd);
-      t[i + 8] = _mm512_shuffle_f32x4(r[i + 8], r[i + 12], 0x88);
-      t[i + 12] = _mm512_shuffle_f32x4(r[i + 8], r[i + 12], 0xdd);
-    }
-#pragma GCC unroll 4
-    for (int i = 0; i < 4; ++i) {
-      r[i] = _mm512_shuffle_f32x4(t[i], t[i + 8], 0x88);
-      r[i + 8] = _mm512_shuffle_f32x4(t[i], t[i + 8], 0xdd);
-      r[i + 4] = _mm512_shuffle_f32x4(t[i + 4], t[i + 12], 0x88);
-      r[i + 12] = _mm512_shuffle_f32x4(t[i + 4], t[i + 12], 0xdd);
-    }
-  }
-};
+#include "device/matmul/lanes_avx512.h"
 
 struct F64 {
   using T = double;
   using V = __m512d;
   static constexpr int kLanes = 8;
   static constexpr int kMr = 8;
+  static constexpr int kStep = 1;
   static constexpr bool kSimdPack = false;
   static V zero() { return _mm512_setzero_pd(); }
   static V load(const T* p) { return _mm512_loadu_pd(p); }
@@ -95,6 +31,7 @@ struct I32 {
   using V = __m512i;
   static constexpr int kLanes = 16;
   static constexpr int kMr = 4;
+  static constexpr int kStep = 1;
   static constexpr bool kSimdPack = false;
   static V zero() { return _mm512_setzero_si512(); }
   static V load(const T* p) { return _mm512_loadu_si512(p); }
@@ -108,6 +45,7 @@ struct I64 {
   using V = __m512i;
   static constexpr int kLanes = 8;
   static constexpr int kMr = 4;
+  static constexpr int kStep = 1;
   static constexpr bool kSimdPack = false;
   static V zero() { return _mm512_setzero_si512(); }
   static V load(const T* p) { return _mm512_loadu_si512(p); }

@@ -1,9 +1,10 @@
 // Packing and register-block kernels, written once over a vector type. Included by the
 // kernel_<isa>.cpp files only, inside their anonymous namespace, after they define the element
 // types:
-//   struct E { using T; using V; kLanes, kMr; zero, load, store, broadcast, fma (acc + a * b);
-//              kSimdPack: load_as<L>, load_part_as<L>, transpose }
-// and the source types L { using T; static acc<E>(T) }. No standard library here: its inline
+//   struct E { using T (a cell, and an accumulator); using V; kLanes, kMr, kStep;
+//              zero, load, store, broadcast, fma (acc + a * b, for each k of the cells);
+//              kSimdPack: load_as<L> (kLanes cells), load_part_as<L> (of n elements), transpose }
+// and the source types L { using T; kStep; static acc<E>(T) }. No standard library here: its inline
 // functions would be compiled for this ISA and merged with everyone's.
 
 template <class E>
@@ -18,11 +19,68 @@ struct RowPanels {
 
 // ---- packing
 
+// As pack_single_panel below, for cells of two bf16: those of k = 2s and 2s + 1, the last alone where kc is
+// odd.
+template <class E>
+void pack_pair_panel(const uint16_t* src, int64_t xs, int64_t ks, int w, int width, int64_t kc,
+                     typename E::T* dst) {
+  using L = FromBF16Pair;
+  constexpr int kLanes = E::kLanes;
+  const int64_t steps = (kc + 1) / 2;
+  if (xs == 1) {
+    for (int64_t s = 0; s < steps; ++s) {
+      const uint16_t* const even = src + 2 * s * ks;
+      const uint16_t* const odd = 2 * s + 1 < kc ? even + ks : nullptr;
+      int x = 0;
+      for (; x < w; x += kLanes)
+        E::store(dst + s * width + x,
+                 E::pair(even + x, odd ? odd + x : nullptr, w - x < kLanes ? w - x : kLanes));
+      for (; x < width; x += kLanes) E::store(dst + s * width + x, E::zero());
+    }
+    return;
+  }
+  if (ks == 1) {
+    for (int64_t s = 0; s < steps; s += kLanes) {
+      const int64_t left = kc - 2 * s;
+      const int elements = left < 2 * kLanes ? static_cast<int>(left) : 2 * kLanes;
+      const int depth = (elements + 1) / 2;
+      for (int x = 0; x < width; x += kLanes) {
+        typename E::V rows[kLanes];
+        const int valid = w - x < kLanes ? w - x : kLanes;
+        const uint16_t* from = src + x * xs + 2 * s;
+        if (depth == kLanes && elements == 2 * kLanes && valid == kLanes) {
+#pragma GCC unroll 16
+          for (int i = 0; i < kLanes; ++i) rows[i] = E::template load_as<L>(from + i * xs);
+        } else {
+#pragma GCC unroll 16
+          for (int i = 0; i < kLanes; ++i)
+            rows[i] = i < valid ? E::template load_part_as<L>(from + i * xs, elements) : E::zero();
+        }
+        E::transpose(rows);
+        typename E::T* to = dst + s * width + x;
+        if (depth == kLanes) {
+#pragma GCC unroll 16
+          for (int i = 0; i < kLanes; ++i) E::store(to + i * width, rows[i]);
+        } else {
+          for (int i = 0; i < depth; ++i) E::store(to + i * width, rows[i]);
+        }
+      }
+    }
+    return;
+  }
+  for (int64_t s = 0; s < steps; ++s) {
+    const uint16_t* const even = src + 2 * s * ks;
+    const bool whole = 2 * s + 1 < kc;
+    for (int x = 0; x < width; ++x)
+      E::set(dst + s * width + x, x < w ? even[x * xs] : 0, x < w && whole ? even[x * xs + ks] : 0);
+  }
+}
+
 // One panel: dst[k * width + x] = src[x * xs + k * ks] for x < w, zero for w <= x < width. Where
 // width is no multiple of the lanes, vector stores run over into the next k's place, which is
 // written later: ascending k is essential.
 template <class E, class L>
-void pack_panel(const typename L::T* src, int64_t xs, int64_t ks, int w, int width, int64_t kc,
+void pack_single_panel(const typename L::T* src, int64_t xs, int64_t ks, int w, int width, int64_t kc,
                 typename E::T* dst) {
   if constexpr (E::kSimdPack) {
     constexpr int kLanes = E::kLanes;
@@ -89,15 +147,25 @@ void pack_panel(const typename L::T* src, int64_t xs, int64_t ks, int w, int wid
 }
 
 template <class E, class L>
+void pack_panel(const typename L::T* src, int64_t xs, int64_t ks, int w, int width, int64_t kc,
+                typename E::T* dst) {
+  if constexpr (L::kStep == 2)
+    pack_pair_panel<E>(src, xs, ks, w, width, kc, dst);
+  else
+    pack_single_panel<E, L>(src, xs, ks, w, width, kc, dst);
+}
+
+template <class E, class L>
 void pack_a_from(const PackArgs& p) {
   const RowPanels panels(p.extent, E::kMr);
   auto* src = static_cast<const typename L::T*>(p.src);
   auto* dst = static_cast<typename E::T*>(p.dst);
+  const int64_t steps = (p.kc + L::kStep - 1) / L::kStep;
   for (int64_t i = 0; i < panels.count; ++i) {
     const int rows = panels.rows(i);
     pack_panel<E, L>(src, p.x_stride, p.k_stride, rows, rows, p.kc, dst);
     src += rows * p.x_stride;
-    dst += rows * p.kc;
+    dst += rows * steps;
   }
 }
 
@@ -105,10 +173,11 @@ template <class E, class L>
 void pack_b_from(const PackArgs& p) {
   auto* src = static_cast<const typename L::T*>(p.src);
   auto* dst = static_cast<typename E::T*>(p.dst);
+  const int64_t steps = (p.kc + L::kStep - 1) / L::kStep;
   for (int64_t x = 0; x < p.extent; x += kNr<E>) {
     const int w = p.extent - x < kNr<E> ? static_cast<int>(p.extent - x) : kNr<E>;
     pack_panel<E, L>(src + x * p.x_stride, p.x_stride, p.k_stride, w, kNr<E>, p.kc, dst);
-    dst += kNr<E> * p.kc;
+    dst += kNr<E> * steps;
   }
 }
 
@@ -118,13 +187,13 @@ template <class E>
 struct Micro {
   using T = typename E::T;
   using V = typename E::V;
-  using Fn = void (*)(int64_t kc, const T* a, int64_t a_row, int64_t a_k, const T* b,
+  using Fn = void (*)(int64_t steps, const T* a, int64_t a_row, int64_t a_k, const T* b,
                       int64_t b_panel, int64_t b_k, T* c, int64_t ld, bool accumulate);
 
   // kRows x kVecs vectors of C in registers. The vectors lie in one panel of B, or in kVecs / 2
   // neighbouring ones.
   template <int kRows, int kVecs, bool kPacked>
-  static void run(int64_t kc, const T* a, int64_t a_row, int64_t a_k, const T* b, int64_t b_panel,
+  static void run(int64_t steps, const T* a, int64_t a_row, int64_t a_k, const T* b, int64_t b_panel,
                   int64_t b_k, T* c, int64_t ld, bool accumulate) {
     if constexpr (kPacked) a_row = 1, a_k = kRows;
     V acc[kRows][kVecs];
@@ -140,7 +209,7 @@ struct Micro {
         for (int v = 0; v < kVecs; ++v) acc[i][v] = E::zero();
     }
 #pragma GCC unroll 2
-    for (int64_t k = 0; k < kc; ++k) {
+    for (int64_t s = 0; s < steps; ++s) {
       V bv[kVecs];
 #pragma GCC unroll 8
       for (int v = 0; v < kVecs; ++v) bv[v] = E::load(b + v / 2 * b_panel + v % 2 * E::kLanes);
@@ -196,6 +265,7 @@ void block(const BlockArgs& args) {
   auto* b = static_cast<const T*>(args.b);
   auto* c = static_cast<T*>(args.c);
   const int most_rows = panels.rows(0);
+  const int64_t steps = (args.kc + E::kStep - 1) / E::kStep;
   for (int64_t j = 0; j < args.n;) {
     const int64_t left = args.n - j;
     int columns = left > E::kLanes ? kPanel : E::kLanes;
@@ -208,9 +278,9 @@ void block(const BlockArgs& args) {
     T* c_panel = c + j;
     for (int64_t p = 0; p < panels.count; ++p) {
       const int rows = panels.rows(p);
-      fns[rows - 1](args.kc, a, args.a_row, args.a_k, b, args.b_panel, args.b_k, c_panel, args.ld,
+      fns[rows - 1](steps, a, args.a_row, args.a_k, b, args.b_panel, args.b_k, c_panel, args.ld,
                     args.accumulate);
-      a += args.a_packed ? rows * args.kc : rows * args.a_row;
+      a += args.a_packed ? rows * steps : rows * args.a_row;
       c_panel += rows * args.ld;
     }
     j += columns;
@@ -240,13 +310,15 @@ void thin_rows(const BlockArgs& args) {
       for (int r = 0; r < kRows; ++r)
         acc[t][r] = args.accumulate ? E::load(c + j + t * kLanes + r * args.ld) : E::zero();
     }
-    for (int64_t k = 0; k < args.kc; k += kLanes) {
-      const int depth = args.kc - k < kLanes ? static_cast<int>(args.kc - k) : kLanes;
+    for (int64_t k = 0; k < args.kc; k += kLanes * L::kStep) {
+      const int64_t left = args.kc - k;
+      const int elements = left < kLanes * L::kStep ? static_cast<int>(left) : kLanes * L::kStep;
+      const int depth = (elements + L::kStep - 1) / L::kStep;
 #pragma GCC unroll 2
       for (int t = 0; t < kTiles; ++t) {
         typename E::V tile[kLanes];
         const auto* from = b + t * kLanes * args.b_panel + k;
-        if (depth == kLanes && valid[t] == kLanes) {
+        if (elements == kLanes * L::kStep && valid[t] == kLanes) {
 #pragma GCC unroll 16
           for (int i = 0; i < kLanes; ++i)
             tile[i] = E::template load_as<L>(from + i * args.b_panel);
@@ -259,7 +331,7 @@ void thin_rows(const BlockArgs& args) {
                   E::fma(E::broadcast(a + r * args.a_row + i * args.a_k), tile[i], acc[t][r]);
         } else if (valid[t] > 0) {
           for (int i = 0; i < kLanes; ++i)
-            tile[i] = i < valid[t] ? E::template load_part_as<L>(from + i * args.b_panel, depth)
+            tile[i] = i < valid[t] ? E::template load_part_as<L>(from + i * args.b_panel, elements)
                                    : E::zero();
           E::transpose(tile);
           for (int i = 0; i < depth; ++i)
@@ -295,9 +367,13 @@ void thin_from(const BlockArgs& args) {
 
 template <class E>
 void thin(const BlockArgs& args) {
-  if (args.b_dtype == DType::kBF16) return thin_from<E, FromBF16>(args);
-  if (args.b_dtype == DType::kF16) return thin_from<E, FromF16>(args);
-  thin_from<E, FromF32>(args);
+  if constexpr (E::kStep == 2) {
+    thin_from<E, FromBF16Pair>(args);
+  } else {
+    if (args.b_dtype == DType::kBF16) return thin_from<E, FromBF16>(args);
+    if (args.b_dtype == DType::kF16) return thin_from<E, FromF16>(args);
+    thin_from<E, FromF32>(args);
+  }
 }
 
 // ---- table
@@ -311,7 +387,9 @@ void pack_from(const PackArgs& p) {
 }
 template <class E, bool kA>
 void pack(const PackArgs& p) {
-  if constexpr (kSame<typename E::T, float>) {
+  if constexpr (E::kStep == 2) {
+    pack_from<E, kA, FromBF16Pair>(p);
+  } else if constexpr (kSame<typename E::T, float>) {
     if (p.dtype == DType::kBF16) return pack_from<E, kA, FromBF16>(p);
     if (p.dtype == DType::kF16) return pack_from<E, kA, FromF16>(p);
     pack_from<E, kA, FromF32>(p);
@@ -328,12 +406,19 @@ void pack(const PackArgs& p) {
 }
 
 template <class E>
-constexpr TypeKernels make_kernels() {
-  TypeKernels kernels = {E::kMr, kNr<E>, pack<E, true>, pack<E, false>, block<E>, nullptr};
+constexpr TypeKernels make_kernels(DType direct) {
+  TypeKernels kernels = {E::kMr, kNr<E>,
+                         E::kStep, static_cast<int>(sizeof(typename E::T)),
+                         direct, E::kStep == 1 ? direct : DType::kInvalid,
+                         pack<E, true>, pack<E, false>,
+                         block<E>, nullptr};
   if constexpr (E::kSimdPack) kernels.thin = thin<E>;
   return kernels;
 }
+// bf16 widened.
 template <class F32, class F64, class I32, class I64>
 constexpr KernelTable make_table() {
-  return {make_kernels<F32>(), make_kernels<F64>(), make_kernels<I32>(), make_kernels<I64>()};
+  const TypeKernels f32 = make_kernels<F32>(DType::kF32);
+  return {f32, make_kernels<F64>(DType::kF64), make_kernels<I32>(DType::kI32),
+          make_kernels<I64>(DType::kI64), f32};
 }

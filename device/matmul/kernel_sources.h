@@ -4,6 +4,7 @@
 template <class Stored>
 struct FromSame {
   using T = Stored;
+  static constexpr int kStep = 1;
   template <class A>
   static A acc(T v) {
     return static_cast<A>(v);
@@ -19,14 +20,21 @@ using FromI64 = FromSame<int64_t>;
 
 struct FromBF16 {
   using T = uint16_t;
+  static constexpr int kStep = 1;
   template <class A>
   static A acc(T v) {
     return _mm_cvtss_f32(
         _mm_castsi128_ps(_mm_cvtsi32_si128(static_cast<int>(static_cast<uint32_t>(v) << 16))));
   }
 };
+// Neighbouring k of bf16, taken as one cell of 32 bits.
+struct FromBF16Pair {
+  using T = uint16_t;
+  static constexpr int kStep = 2;
+};
 struct FromF16 {
   using T = uint16_t;
+  static constexpr int kStep = 1;
   template <class A>
   static A acc(T v) {
     return _cvtsh_ss(v);

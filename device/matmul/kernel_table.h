@@ -9,15 +9,21 @@
 
 namespace nax::matmul_detail {
 
-// C[m x n] (+)= A[m x kc] * B[kc x n] in the accumulator type. Strides and ld count elements.
+// Operands are cut into cells: `k_step` neighbouring k of one row of A or one column of B. A block
+// of k begins at a multiple of k_step, counted from the first k of the whole product, and only the
+// product's last cell may be short: it is filled up with zeros, whose products are exact.
+
+// C[m x n] (+)= A[m x kc] * B[kc x n] in the accumulator type. Strides and ld count cells of an
+// operand, elements of C.
 struct BlockArgs {
   int64_t m, n, kc;
-  // Packed (pack_a of the same m): panels one after the other. Otherwise element (i, k) at a[i *
-  // a_row + k * a_k].
+  // Packed (pack_a of the same m and kc): panels one after the other. Otherwise (see direct_a) cell
+  // (i, s) at a[i * a_row + s * a_k].
   const void* a;
   bool a_packed;
   int64_t a_row, a_k;
-  // block: element (k, j) at b[j / nr * b_panel + k * b_k + j % nr]; whole panels of nr are read.
+  // block: cell (s, j) at b[j / nr * b_panel + s * b_k + j % nr]; whole panels of nr are read. Where
+  // direct_b is kInvalid only what pack_b wrote will do: b_panel = nr * steps(kc), b_k = nr.
   // thin: element (k, j) at b[j * b_panel + k], of type b_dtype; nothing else is read.
   const void* b;
   int64_t b_panel, b_k;
@@ -37,29 +43,50 @@ struct PackArgs {
   void* dst;
 };
 
-// Kernels of one accumulator type.
+// Kernels of one operand type.
 struct TypeKernels {
-  int mr, nr;  // register block
-  void (*pack_a)(
-      const PackArgs&);  // ceil(extent / mr) panels of nearly equal width, [k][width]; + kPackSlack
-  void (*pack_b)(
-      const PackArgs&);  // ceil(extent / nr) panels, [k][nr], the last one padded with zeros
+  int mr, nr;      // register block
+  int k_step;      // 1; 2 for pairs of bf16; 32 for rows of a tile
+  int cell_bytes;  // packed
+  // Operands of this type may be read unpacked: A where it is made of cells (is_cells below), B
+  // where its n is contiguous, too. kInvalid: packed ones only.
+  DType direct_a, direct_b;
+  // packed_a_bytes / packed_b_bytes at dst, 64-byte aligned.
+  void (*pack_a)(const PackArgs&);  // ceil(extent / mr) panels
+  void (*pack_b)(const PackArgs&);  // ceil(extent / nr) panels, the last one padded with zeros
   void (*block)(const BlockArgs&);
   // At most kThinRows rows against a B whose k is contiguous (y = W x): turns B in registers
-  // instead of packing it. Null where there is none.
+  // instead of packing it. A is direct, or packed (a single panel: a_row = 1, a_k = m). Null where
+  // there is none.
   void (*thin)(const BlockArgs&);
+
+  int64_t steps(int64_t kc) const { return (kc + k_step - 1) / k_step; }
+  int64_t packed_a_bytes(int64_t m, int64_t kc) const {
+    return m * steps(kc) * cell_bytes + kPackSlack;
+  }
+  int64_t packed_b_bytes(int64_t n, int64_t kc) const {
+    return (n + nr - 1) / nr * nr * steps(kc) * cell_bytes;
+  }
+  // Can rows of `k` elements with these strides be read cell by cell where they are?
+  bool is_cells(int64_t x_stride, int64_t k_stride, int64_t k) const {
+    return k_step == 1 || (k_stride == 1 && x_stride % k_step == 0 && k % k_step == 0);
+  }
+
+  static constexpr int64_t kPackSlack = 64;  // bytes that pack_a may write behind its last panel
 };
 inline constexpr int64_t kThinRows = 4;
-inline constexpr int64_t kPackSlack = 16;  // elements that pack_a may write behind its last panel
 
-// A dot-product kernel for bf16 (AVX512-BF16, AMX) would be one more entry here, with its own
-// packing by pairs.
+// By operand type; f16 is widened into f32's kernels when it is packed, i8, u8 and i16 into i32's,
+// and bf16 into f32's where the ISA has no bf16 dot product.
 struct KernelTable {
-  TypeKernels f32, f64, i32, i64;
+  TypeKernels f32, f64, i32, i64, bf16;
 };
 
 const KernelTable& avx2_kernels();
-const KernelTable& avx512_kernels();  // call only where the host supports it
+// Call these only where the host supports them.
+const KernelTable& avx512_kernels();
+const TypeKernels& avx512_bf16_dot();  // vdpbf16ps, a step of two k
+const TypeKernels& amx_bf16_dot();     // tdpbf16ps, a step of 32 k
 
 // The table of host_isa(); tests force another one for the calling process (null: back to
 // host_isa()'s).

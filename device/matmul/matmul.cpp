@@ -78,14 +78,24 @@ struct Item {
 
   int64_t depth_step = kDepth;
   int64_t depth_blocks() const { return std::max<int64_t>(1, ceil_div(k, depth_step)); }
-  Range depth(int64_t i) const { return part(k, depth_blocks(), 8, i); }
-  bool is_direct(const Operand& x) const { return x.dtype == acc_dtype; }
+  Range depth(int64_t i) const {
+    return part(k, depth_blocks(), std::max<int64_t>(8, kernels.k_step), i);
+  }
+  int64_t most_depth() const {
+    return std::min(k, depth_step + std::max<int64_t>(8, kernels.k_step));
+  }
+  bool is_a_direct() const {
+    return a.dtype == kernels.direct_a && kernels.is_cells(a.x_stride, a.k_stride, k);
+  }
+  int64_t operand_bytes() const { return kernels.cell_bytes / kernels.k_step; }  // of a packed k
+  // Panels of vectors even themselves out; a tile's missing rows are lost.
+  int64_t row_unit() const { return kernels.k_step < 32 ? 1 : kernels.mr; }
   // With few rows B is used too seldom for packing to pay, or is packed for this block alone.
   bool few_rows() const { return m <= 2 * kernels.mr; }
   bool is_thin() const {
     return kernels.thin && m <= matmul_detail::kThinRows && b.k_stride == 1 && b.x_stride != 1;
   }
-  bool is_b_direct() const { return is_thin() || (few_rows() && is_direct(b) && b.x_stride == 1); }
+  bool is_b_direct() const { return is_thin() || (few_rows() && b.dtype == kernels.direct_b && b.x_stride == 1); }
 
   void multiply(ThreadPool& pool, bool serial);
   void pack_shared(ThreadPool& pool, bool serial, char* to) const;
@@ -108,11 +118,12 @@ void Item::pack_shared(ThreadPool& pool, bool serial, char* to) const {
       const Range range = depth(d);
       const int64_t kc = range.end - range.begin;
       pack_b(*this, range, shared_from + begin * nr, std::min(shared_to, shared_from + end * nr),
-             to + (range.begin * panels + begin * kc) * nr * size);
+             to + (range.begin / kernels.k_step * panels + begin * kernels.steps(kc)) * nr *
+                      kernels.cell_bytes);
     }
   };
   const int64_t grain =
-      std::max<int64_t>(1, (int64_t{64} << 10) / std::max<int64_t>(1, k * nr * size));
+      std::max<int64_t>(1, (int64_t{64} << 10) / std::max<int64_t>(1, k * nr * operand_bytes()));
   if (serial)
     pack_panels(0, panels);
   else
@@ -120,7 +131,7 @@ void Item::pack_shared(ThreadPool& pool, bool serial, char* to) const {
 }
 
 void Item::multiply(ThreadPool& pool, bool serial) {
-  if (is_b_direct() && !is_thin() && k * n * size > kLargeDirect) depth_step = kDirectDepth;
+  if (is_b_direct() && !is_thin() && k * n * operand_bytes() > kLargeDirect) depth_step = kDirectDepth;
   const int threads = serial ? 1 : pool.threads();
   int64_t row_blocks = ceil_div(m, kRows);
   int64_t column_blocks = ceil_div(n, kMaxColumns);
@@ -140,14 +151,14 @@ void Item::multiply(ThreadPool& pool, bool serial) {
   // allows.
   int64_t shared_columns = 0;
   if (row_blocks > 1) {
-    const int64_t fit = kSharedBytes / std::max<int64_t>(1, k * size) / kernels.nr * kernels.nr;
+    const int64_t fit = kSharedBytes / std::max<int64_t>(1, kernels.packed_b_bytes(1, k)) * kernels.nr;
     if (fit >= std::min(n, kGroup)) shared_columns = std::min(n, fit);
   }
   const int64_t step = shared_columns > 0 ? shared_columns : n;
   for (int64_t from = 0; from < n; from += step) {
     const int64_t to = std::min(n, from + step);
     const int64_t blocks = std::max<int64_t>(1, column_blocks * (to - from) / n);
-    Scratch packed(1, shared_columns > 0 ? round_up(to - from, kernels.nr) * k * size : 0);
+    Scratch packed(1, shared_columns > 0 ? kernels.packed_b_bytes(to - from, k) : 0);
     if (shared_columns > 0) {
       shared_from = from;
       shared_to = to;
@@ -156,7 +167,7 @@ void Item::multiply(ThreadPool& pool, bool serial) {
     }
     const auto run = [&](int64_t begin, int64_t end) {
       for (int64_t t = begin; t < end; ++t) {
-        const Range rows = part(m, row_blocks, 1, t / blocks);
+        const Range rows = part(m, row_blocks, row_unit(), t / blocks);
         Range columns = part(to - from, blocks, kernels.nr, t % blocks);
         columns.begin += from;
         columns.end += from;
@@ -176,10 +187,9 @@ void Item::multiply(ThreadPool& pool, bool serial) {
 void Item::run_task(Range rows, Range columns) const {
   const int64_t mb = rows.end - rows.begin, nb = columns.end - columns.begin, nr = kernels.nr;
   const int64_t blocks = depth_blocks();
-  const int64_t most_depth = std::min(k, depth_step + 8);
   const bool thin = !shared && is_thin();
   const bool b_direct = !shared && is_b_direct();
-  const bool a_direct = is_direct(a) && (nb <= 4 * nr || mb <= 4);
+  const bool a_direct = is_a_direct() && (nb <= 4 * nr || mb <= 4);
   // B that is packed for this block of rows alone should still be in L1 when it is used.
   const int64_t groups = ceil_div(nb, few_rows() && !b_direct && !swapped ? kFewRowsGroup : kGroup);
   const int64_t group = round_up(ceil_div(nb, groups), nr);
@@ -187,9 +197,9 @@ void Item::run_task(Range rows, Range columns) const {
 
   const int64_t c_bytes = round_up(mb * ld * size, 64);
   const int64_t a_bytes =
-      a_direct ? 0 : round_up((mb * most_depth + matmul_detail::kPackSlack) * size, 64);
+      a_direct ? 0 : round_up(kernels.packed_a_bytes(mb, most_depth()), 64);
   const int64_t b_columns = shared || thin ? 0 : b_direct ? (nb % nr != 0 ? nr : 0) : group;
-  Scratch scratch(0, static_cast<size_t>(c_bytes + a_bytes + b_columns * most_depth * size));
+  Scratch scratch(0, static_cast<size_t>(c_bytes + a_bytes + kernels.packed_b_bytes(b_columns, most_depth())));
   char* const c = static_cast<char*>(scratch.data());
   char* const a_packed = c + c_bytes;
   char* const b_packed = a_packed + a_bytes;
@@ -204,8 +214,8 @@ void Item::run_task(Range rows, Range columns) const {
     args.a_packed = !a_direct;
     if (a_direct) {
       args.a = a.at(rows.begin, range.begin);
-      args.a_row = a.x_stride;
-      args.a_k = a.k_stride;
+      args.a_row = a.x_stride / kernels.k_step;
+      args.a_k = kernels.k_step == 1 ? a.k_stride : 1;
     } else {
       args.a = a_packed;
       args.a_row = 1;  // for thin, where A is a single panel
@@ -237,18 +247,20 @@ void Item::run_task(Range rows, Range columns) const {
         if (j + whole < now.end) {  // a part of a panel must not be read past its end
           pack_b(*this, range, j + whole, now.end, b_packed);
           args.b = b_packed;
-          args.b_panel = nr * args.kc;
+          args.b_panel = nr * kernels.steps(args.kc);
           args.b_k = nr;
           args.n = now.end - j - whole;
           args.c = c_group + whole * size;
           kernels.block(args);
         }
       } else {
-        args.b_panel = nr * args.kc;
+        args.b_panel = nr * kernels.steps(args.kc);
         args.b_k = nr;
         if (shared) {
           const int64_t panels = ceil_div(shared_to - shared_from, nr);
-          args.b = shared + (range.begin * panels + (j - shared_from) / nr * args.kc) * nr * size;
+          args.b = shared + (range.begin / kernels.k_step * panels * nr +
+                             (j - shared_from) / nr * args.b_panel) *
+                                kernels.cell_bytes;
         } else {
           pack_b(*this, range, now.begin, now.end, b_packed);
           args.b = b_packed;
@@ -289,9 +301,10 @@ void Item::emit(Range rows, Range columns, const char* c, int64_t ld) const {
 }
 constexpr int64_t kSwapColumns = 4;  // `turned` above holds kGroup x kSwapColumns
 
-const TypeKernels& kernels_for(DType acc) {
+const TypeKernels& kernels_for(DType operand) {
   const KernelTable& table = matmul_detail::active_kernels();
-  switch (acc) {
+  if (operand == DType::kBF16) return table.bf16;
+  switch (accumulator_dtype(operand)) {
     case DType::kF64:
       return table.f64;
     case DType::kI32:
@@ -322,7 +335,7 @@ Item make_item(const MatmulArgs& args, Evict evict, int64_t batch) {
     std::swap(a, b);
     std::swap(init.x_stride, init.k_stride);
   }
-  return {kernels_for(acc),
+  return {kernels_for(args.a.dtype),
           acc,
           static_cast<int64_t>(dtype_size(acc)),
           batch,
