@@ -10,6 +10,9 @@ namespace nax {
 // that run often. `out_kernels`: how many. Any thread.
 using CompileFunction = Status (*)(PreparedProgram& program, int level, int* out_kernels);
 
+// Before the first compile on a thread of the runtime: see start_compiler in device/jit/jit.h.
+void start_host_compiler();
+
 // Null where the build has no compiler.
 CompileFunction host_compiler();
 

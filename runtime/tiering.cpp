@@ -75,6 +75,8 @@ void Tiering::compile(ProgramEntry& entry, int level, bool background) {
 }
 
 bool Tiering::enqueue(const std::shared_ptr<ProgramEntry>& entry, int level) {
+  // Here and not on the compile thread: only what is complete before the exit handler is registered outlives the handler.
+  start_host_compiler();
   {
     std::lock_guard lock(mutex_);
     if (queue_.size() >= kMaxQueued || stopping_) return false;

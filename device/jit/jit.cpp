@@ -10,6 +10,7 @@
 #include <chrono>
 
 #include "device/jit/code_engine.h"
+#include "device/jit/first_compile.h"
 #include "device/jit/kernel_builder.h"
 
 namespace nax {
@@ -64,6 +65,8 @@ Gain gain_of(const LaneProgram& lanes) {
 }  // namespace
 
 bool jit_available() { return true; }
+
+Status start_compiler() { return jit::compile_once(host_isa()); }
 
 StatusOr<std::shared_ptr<const CompiledKernel>> compile_lanes(const LaneProgram& lanes, const JitOptions& options) {
   const auto start = std::chrono::steady_clock::now();

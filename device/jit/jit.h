@@ -22,6 +22,10 @@ struct JitOptions {
 
 bool jit_available();
 
+// Makes all of the compiler's own statics, by one small compile per process (some 10 ms; later calls return at once). An exit
+// handler that is registered after it runs before they are destroyed. Any thread.
+Status start_compiler();
+
 // Compiles one lane program. kUnimplemented, naming what is missing, for what is not covered; the interpreter runs that.
 // Any thread, any number at the same time.
 StatusOr<std::shared_ptr<const CompiledKernel>> compile_lanes(const LaneProgram& lanes, const JitOptions& options);

@@ -5,6 +5,8 @@ namespace nax {
 
 bool jit_available() { return false; }
 
+Status start_compiler() { return {}; }
+
 StatusOr<std::shared_ptr<const CompiledKernel>> compile_lanes(const LaneProgram&, const JitOptions&) {
   return unimplemented("this build has no JIT (NAX_BUILD_JIT=OFF); programs are interpreted");
 }
