@@ -12,9 +12,8 @@
 namespace nax::jit {
 namespace {
 
-// A loop over groups of `group` with loads, arithmetic, a comparison, a selection, a conversion, a call and a store.
+// A loop over groups of kGroup with loads, arithmetic, a comparison, a selection, a conversion, a call and a store.
 void add_loop(llvm::IRBuilder<>& b, llvm::Function* f, llvm::Type* element, llvm::FunctionCallee callee) {
-  constexpr unsigned kGroup = 16;
   auto* type = llvm::FixedVectorType::get(element, kGroup);
   llvm::BasicBlock* before = b.GetInsertBlock();
   auto* loop = llvm::BasicBlock::Create(f->getContext(), "loop", f);
