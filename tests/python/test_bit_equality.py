@@ -22,7 +22,9 @@ SETTINGS = (
     dict(TORCH_NEURON_ADAPTIVE="1", NAX_HASH_BITS="4"),
     dict(TORCH_NEURON_ADAPTIVE="1", NAX_TARGET="trn1"),
 )
-FIRST = int(os.environ.get("NAX_TEST_SEED", random.SystemRandom().randrange(1 << 20)))
+# One range of seeds by default, so that a red run is red again; NAX_TEST_SEED=random draws another.
+SEED = os.environ.get("NAX_TEST_SEED", "20261")
+FIRST = random.SystemRandom().randrange(1 << 20) if SEED == "random" else int(SEED)
 
 
 def run(setting, path, cache):
@@ -85,5 +87,8 @@ def test_each_step_agrees_with_cpu(seed):
         got = got.cpu()
         assert got.shape == expected.shape and got.dtype == expected.dtype, f"step {k}, {step}"
         limit = tolerance[got.dtype]
-        near = torch.isclose(got.double(), expected.double(), rtol=limit, atol=limit, equal_nan=True)
+        # A sum's rounding follows the inputs, not the result: x - mean(x) of values near 3000 keeps an error of 3000 * eps.
+        sums = step in ("reduce", "row", "layout", "matmul")
+        largest = max(float(t.double().nan_to_num(0, 0, 0).abs().max()) for t in host.live) if sums else 1.0
+        near = torch.isclose(got.double(), expected.double(), rtol=limit, atol=limit * max(1.0, largest / 100), equal_nan=True)
         assert near.double().mean() > 0.995, f"step {k}, {step}: {got} instead of {expected}"
