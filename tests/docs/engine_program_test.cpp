@@ -25,8 +25,7 @@ namespace {
 
 // The page's ```nax blocks, in order.
 std::vector<std::string> examples() {
-  const auto path =
-      std::filesystem::path(__FILE__).parent_path() / "../../api/docs/engine-program.md";
+  const std::filesystem::path path = NAX_DOCS_DIR "/engine-program.md";
   std::ifstream file(path);
   REQUIRE_MESSAGE(file.good(), path.string());
   std::vector<std::string> blocks;
