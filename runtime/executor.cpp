@@ -162,6 +162,7 @@ void Executor::run_window(WindowWork& work) {
     } else if (!(*exact)->timed) {
       (*exact)->launches.clear();
     }
+    if (runtime_.tracer().on()) runtime_.tracer().window(work, **exact);
     runtime_.stats().add(Counter::k_dead_temporaries, plan.dead_temporaries);
   }
   if (poisoned || !failures.empty()) {

@@ -35,6 +35,7 @@ class PlanCache {
   // A program on its own (nax_stream_launch): prepared once for equal text.
   StatusOr<std::shared_ptr<ProgramEntry>> program(const std::string& key, std::shared_ptr<const Program> program);
 
+  bool on_disk() const { return disk_ != nullptr; }
   // Waits until what is new lies on disk (tests).
   void settle() {
     if (writer_) writer_->drain();

@@ -47,6 +47,7 @@ struct ExactPlan {
   std::shared_ptr<PlanEntry> entry;
   // Filled by the first run; emulated time is a function of them, computed when somebody asks.
   bool timed = false;
+  bool traced = false;  // written to the dump folder, if there is one
   std::vector<TimedLaunch> launches;
   double device_ns = -1;
 };

@@ -76,6 +76,7 @@ void LaunchWork::execute() {
       failure = error(explain_error_bits(bits).code, explain_error_bits(bits).reason, explain_error_bits(bits).what);
     TimedLaunch timed{entry->prepared, std::vector<int64_t>(program.slots.size())};
     evaluate_slots(program, row.data(), timed.slots.data());
+    if (runtime.tracer().on()) runtime.tracer().launch(*stream, entry, timed.slots);
     runtime.executor().clock().count(*stream, std::move(timed));
   }
   // What the program writes is unknown in extent: only poison spreads here, a clear is the user's.

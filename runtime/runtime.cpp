@@ -87,6 +87,7 @@ Status Runtime::start() {
     else
       log(1, "no program cache on disk: " + std::string(store.status().message()));
   }
+  if (!settings_.dump_dir.empty()) NAX_RETURN_IF_ERROR(tracer_.dump_to(settings_.dump_dir));
   policy_.store(static_policy(settings_.fusion_policy));
   if (!policy_.load()) return check_policy_name(settings_.fusion_policy, "NAX_FUSION_POLICY");
   launch_blocking_ = settings_.launch_blocking;
@@ -364,14 +365,24 @@ void Runtime::log(int level, const std::string& message) {
 }
 
 Status Runtime::raise(const ErrorRecord& record) {
-  return to_status(record, [this](uint64_t origin) -> std::string {
-    const auto resolver = get(origin_resolver_);
-    if (!resolver.function) return "origin " + std::to_string(origin);
-    char text[512] = "";
-    resolver.function(resolver.user, origin, text, sizeof text);
-    text[sizeof text - 1] = '\0';
-    return text;
-  });
+  return to_status(record, [this](uint64_t origin) { return origin_text(origin); });
+}
+
+std::string Runtime::origin_text(uint64_t origin) {
+  const auto resolver = get(origin_resolver_);
+  if (!resolver.function) return "origin " + std::to_string(origin);
+  char text[512] = "";
+  resolver.function(resolver.user, origin, text, sizeof text);
+  text[sizeof text - 1] = '\0';
+  return text;
+}
+
+Status Runtime::set_trace(Tracer::WindowSink window, Tracer::FallbackSink fallback) {
+  NAX_RETURN_IF_ERROR(enter());
+  cut_all(CutReason::k_trace, Start::kWhenWaited);
+  NAX_RETURN_IF_ERROR(wait(queue_->pushed()));
+  tracer_.set_sinks(std::move(window), std::move(fallback));
+  return {};
 }
 
 // ---- Statistics and memory ------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@
 #include "runtime/fork_guard.h"
 #include "runtime/settings.h"
 #include "runtime/stats.h"
+#include "runtime/tracer.h"
 
 namespace nax {
 
@@ -91,6 +92,7 @@ class Runtime {
   void set_origin_resolver(OriginResolver resolver, void* user);
   void set_log_sink(LogSink sink, void* user);
   void log(int level, const std::string& message);
+  std::string origin_text(uint64_t origin);  // no lock may be held
   Status raise(const ErrorRecord& record);  // looks up the origin's text; no lock may be held
 
   void visit_stats(Stats::Visitor visit);
@@ -103,6 +105,10 @@ class Runtime {
   HardwareQueue& queue() { return *queue_; }
   Executor& executor() { return *executor_; }
   FaultInjection& faults() { return faults_; }
+  Tracer& tracer() { return tracer_; }
+  // Ends the present trace when all that was recorded before is in it, and starts another unless both sinks are empty.
+  // Waits; kCancelled where that was interrupted, and the present trace goes on.
+  Status set_trace(Tracer::WindowSink window, Tracer::FallbackSink fallback);
   std::mutex& memory_mutex() { return memory_mutex_; }
   std::mutex& poison_mutex() { return poison_mutex_; }
 
@@ -144,6 +150,7 @@ class Runtime {
   Stats stats_;
   ErrorLog errors_;
   FaultInjection faults_;
+  Tracer tracer_{*this};
   std::mutex memory_mutex_;  // one materialize at a time
   std::mutex poison_mutex_;
   std::unique_ptr<Hbm> hbm_;

@@ -140,6 +140,7 @@ StatusOr<Settings> parse_settings(const SettingsOverrides& o, EnvironmentReader 
     const char* home = read("HOME");
     if (auto directory = default_cache_directory(xdg ? xdg : "", home ? home : ""); directory.ok()) s.cache_dir = *directory;
   }
+  if (auto v = text("NAX_DUMP_DIR", o.dump_dir)) s.dump_dir = *v;
   if (o.cache_bytes) {
     s.cache_bytes = *o.cache_bytes;
   } else if (const char* v = read("NAX_CACHE_BYTES")) {

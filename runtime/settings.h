@@ -22,6 +22,7 @@ struct Settings {
   int cores = 1;                        // NEURON_RT_NUM_CORES
   std::string fusion_policy = "adaptive";  // NAX_FUSION_POLICY
   std::string cache_dir;                // NAX_CACHE_DIR; empty: memory only
+  std::string dump_dir;                 // NAX_DUMP_DIR: new windows are written there; empty: not at all
   uint64_t cache_bytes = uint64_t{1} << 30;  // NAX_CACHE_BYTES
   FallbackRule fallback = FallbackRule::kAllow;  // NAX_FALLBACK
   std::string target = "trn2";          // NAX_TARGET
@@ -37,7 +38,7 @@ struct Settings {
 struct SettingsOverrides {
   std::optional<Mode> mode;
   std::optional<bool> launch_blocking;
-  std::optional<std::string> fusion_policy, cache_dir, target, host_isa, tier;
+  std::optional<std::string> fusion_policy, cache_dir, dump_dir, target, host_isa, tier;
   std::optional<uint64_t> cache_bytes, hbm_bytes;
   std::optional<int> num_threads;
 };

@@ -18,7 +18,7 @@ namespace nax {
 #define NAX_CUT_REASONS(X)                                                                                    \
   X(host_read) X(host_write) X(map) X(synchronize) X(event) X(stream) X(query) X(flush) X(ops) X(bytes)       \
   X(repeat)                                                                                                    \
-  X(settings) X(launch) X(out_of_memory) X(eager) X(blocking) X(policy) X(shutdown)
+  X(settings) X(launch) X(out_of_memory) X(eager) X(blocking) X(policy) X(shutdown) X(trace)
 enum class CutReason : uint8_t {
 #define NAX_X(name) k_##name,
   NAX_CUT_REASONS(NAX_X)

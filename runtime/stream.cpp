@@ -296,6 +296,7 @@ uint64_t Stream::cut_locked(CutReason reason, HardwareQueue::Start start) {
   work.executor = &runtime_.executor();
   work.stream = this;
   work.policy = rules.policy;
+  work.cut = reason;
   work.may_compile = rules.may_compile;
   work.ops = static_cast<uint32_t>(work.window.ops.size());
   work.bytes = window_bytes_;

@@ -7,6 +7,7 @@
 
 #include "device/queue/hardware_queue.h"
 #include "fusion/window.h"
+#include "runtime/stats.h"
 
 namespace nax {
 
@@ -22,6 +23,7 @@ struct WindowWork final : HardwareQueue::Work {
   std::vector<uint8_t> written;      // of buffers: some op of the window writes it
   std::unordered_map<Buffer*, int32_t> guests;  // buffers of other streams, by number
   const char* policy = "";           // static text
+  CutReason cut = CutReason::k_flush;  // why it ended
   bool may_compile = false;          // the tier rules of adaptive mode hold
   uint64_t tag = 0;                  // unique in the stream
   uint64_t work_estimate = 0;        // elements touched: whether an inline run is worth a wait hook

@@ -42,6 +42,7 @@ StatusOr<SettingsOverrides> overrides_from(const nax_runtime_options* options) {
   out.host_isa = text(o, &nax_runtime_options::host_isa);
   out.tier = text(o, &nax_runtime_options::tier);
   out.cache_dir = text(o, &nax_runtime_options::cache_dir);
+  out.dump_dir = text(o, &nax_runtime_options::dump_dir);
   if (has(o, &nax_runtime_options::cache_bytes) && o.cache_bytes) out.cache_bytes = o.cache_bytes;
   if (has(o, &nax_runtime_options::hbm_bytes) && o.hbm_bytes) out.hbm_bytes = o.hbm_bytes;
   if (has(o, &nax_runtime_options::num_threads) && o.num_threads) out.num_threads = o.num_threads;

@@ -12,10 +12,12 @@
 #include "api/torch/allocator.h"
 #include "api/torch/fallback.h"
 #include "api/torch/host_views.h"
+#include "api/torch/origin.h"
 #include "api/torch/record.h"
 #include "api/torch/single_thread.h"
 #include "api/torch/status.h"
 #include "api/torch/tensors.h"
+#include "nax/trace.h"
 
 namespace nax::binding {
 namespace {
@@ -46,7 +48,7 @@ void copy_on_device(const at::Tensor& source, const at::Tensor& target) {
   if (source.device() != target.device() || !record_copy(source, target)) {
     runtime(target.device().index());
     if (source.device() == target.device()) {
-      nax_runtime_count_fallback(runtime(target.device().index()), "aten::_copy_from");
+      nax_stream_count_fallback(current_stream(target.device().index()), "aten::_copy_from", current_origin());
     }
     copy_on_host(source, target);
   }

@@ -15,8 +15,10 @@
 
 #include "api/torch/generator.h"
 #include "api/torch/host_views.h"
+#include "api/torch/origin.h"
 #include "api/torch/record.h"
 #include "api/torch/single_thread.h"
+#include "nax/trace.h"
 
 namespace nax::binding {
 namespace {
@@ -42,7 +44,7 @@ void announce(const std::string& name, c10::DeviceIndex device) {
   TORCH_CHECK_NOT_IMPLEMENTED(allowed != Permission::kError, name,
                               " has no lowering for the neuron device, and NAX_FALLBACK=error forbids "
                               "running it on the CPU (allowed: allow, warn, error)");
-  nax_runtime_count_fallback(runtime(device), name.c_str());
+  nax_stream_count_fallback(current_stream(device), name.c_str(), current_origin());
   if (allowed != Permission::kWarn) return;
   static std::mutex mutex;
   static std::unordered_set<std::string> said;

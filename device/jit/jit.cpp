@@ -104,6 +104,31 @@ Status compile_program(PreparedProgram& program, int level, int* out_kernels) {
 
 Status compile_program(PreparedProgram& program, int* out_kernels) { return compile_program(program, 1, out_kernels); }
 
+std::string program_ir(const PreparedProgram& program) {
+  std::string text;
+  for (int nest = 0; nest < program.nest_count(); ++nest) {
+    const LaneProgram& lanes = program.lanes(nest);
+    text += "; nest " + std::to_string(nest);
+    if (gain_of(lanes) == Gain::kNone) {
+      text += ": not compiled, strips are as fast\n";
+      continue;
+    }
+    llvm::LLVMContext context;
+    llvm::Module module("nest", context);
+    jit::SymbolMap symbols;
+    std::vector<InnerStride> inner;
+    const std::string name = "nest" + std::to_string(nest);
+    if (const Status s = jit::build_kernel(lanes, host_isa(), name, module, symbols, inner); !s.ok()) {
+      text.append(": not compiled, ").append(s.message()).append("\n");
+      continue;
+    }
+    text += "\n";
+    llvm::raw_string_ostream stream(text);
+    module.print(stream, nullptr);
+  }
+  return text;
+}
+
 JitStats jit_stats() {
   const Counters& c = counters();
   JitStats stats;

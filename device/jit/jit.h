@@ -37,6 +37,10 @@ StatusOr<std::shared_ptr<const CompiledKernel>> compile_lanes(const LaneProgram&
 Status compile_program(PreparedProgram& program, int* out_kernels);
 Status compile_program(PreparedProgram& program, int level, int* out_kernels);
 
+// What the compiler makes of the program, for dumps: for each nest its LLVM IR as it goes to code generation at level 1, or a
+// comment that says why strips run it. Compiles nothing, and depends on the program and the ISA alone. Any thread.
+std::string program_ir(const PreparedProgram& program);
+
 // Counts since the process began.
 struct JitStats {
   int64_t compiled = 0;       // kernels

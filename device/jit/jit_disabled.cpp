@@ -17,6 +17,8 @@ Status compile_program(PreparedProgram&, int, int* out_kernels) {
 }
 Status compile_program(PreparedProgram& program, int* out_kernels) { return compile_program(program, 1, out_kernels); }
 
+std::string program_ir(const PreparedProgram&) { return "; this build has no JIT (NAX_BUILD_JIT=OFF)\n"; }
+
 JitStats jit_stats() { return {}; }
 
 }  // namespace nax

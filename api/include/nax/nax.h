@@ -85,6 +85,7 @@ typedef struct nax_runtime_options {
   uint64_t hbm_bytes;          /* NAX_HBM_BYTES */
   int32_t num_threads;         /* NAX_NUM_THREADS */
   int32_t launch_blocking;     /* NEURON_LAUNCH_BLOCKING: 1 runs each op at once */
+  const char* dump_dir;        /* NAX_DUMP_DIR: each new window is written there as text; "" = not at all */
 } nax_runtime_options;
 
 NAX_API NAX_MUST_USE nax_status* nax_runtime_create(const nax_runtime_options* options, nax_runtime** out_runtime);
